@@ -47,11 +47,10 @@ from symdp.numeric.compile import pair_law
 from symdp.numeric.laws.allocation import AllocatedLaw, allocated_law, listed_masses
 from symdp.prove.falling import Falling
 from symdp.prove.kind import Kind, Stretch
-from symdp.prove.measure import Asked, measure, single_losses, up, walk
+from symdp.prove.measure import LN2, Asked, measure, single_losses, up, walk
 from symdp.prove.plan import panels_of
 from symdp.prove.work import limited
 
-_LN2 = math.log(2)  # e-folds of a bit
 _FIRST_SIZE, _FIRST_DIGITS = -10.0, 2.0  # log δ and digits of a first look
 _GROWTH = 2.5  # times that log δ is, where a look shows no digit
 _TRIES = 8  # looks; the last ones reach beyond δ = 1e-1000
@@ -144,7 +143,7 @@ def estimate_log_epoch(pair: AllocatedPair, epsilon: float) -> float | None:
 def _ball_of_epoch(pair: AllocatedPair, exact: Fraction, log_goal: float) -> arb:
     """Return δ(ε) as a ball of about so large a radius."""
     steps = pair.steps
-    with ctx.workprec(int(max(0.0, -log_goal) / _LN2) + _BITS):
+    with ctx.workprec(int(max(0.0, -log_goal) / LN2) + _BITS):
         epsilon = fraction_ball(exact)
         if pair.direction == "remove":
             goal = log_goal + math.log(steps) - _SHARES
@@ -167,9 +166,9 @@ def _shortfall(base: Pair, steps: int, level: arb, log_goal: float) -> arb:
     scale = float(f"{law.log_at(tilt):.12g}")
     height = tilt * float(level) + steps * scale
     log_digits = height - math.log(tilt) + math.log(steps) - log_goal
-    bits = math.ceil(log_digits / _LN2) + 8
+    bits = math.ceil(log_digits / LN2) + 8
     bits = 16 * math.ceil(max(bits, 8) / 16)
-    log_missed = min(scale - bits * _LN2, log_mass)
+    log_missed = min(scale - bits * LN2, log_mass)
     law = _restricted(base, _rounded_down(log_missed))
     h = 2.0 * math.pi / period
     number, beyond = _terms_needed(law, tilt, scale, steps, h, log_goal - height)
@@ -291,7 +290,7 @@ class _RestrictedRatio:
         self.kind = kind
         self.panels = panels_of(kind, 0.0, 0.0, log_mass - _FOLDS)
         plain = Asked(arb(0), 0.0, log_mass - _FOLDS)
-        with ctx.workprec(int(max(0.0, -log_mass) / _LN2) + _BITS):
+        with ctx.workprec(int(max(0.0, -log_mass) / LN2) + _BITS):
             nodes = measure(kind, self.panels, [plain])
             outside = arb((1 - nodes.total(plain, 0)).upper())
             self._outside = outside.max(arb(0))
@@ -352,7 +351,7 @@ def _transform_values(
     twice = 2 * tilt
     with ctx.workprec(bits + _BITS):
         scale_at_twice = law.log_at(twice)
-        main = Asked(arb(tilt), scale, -bits * _LN2, (number + 1) * h)
+        main = Asked(arb(tilt), scale, -bits * LN2, (number + 1) * h)
         side = Asked(arb(twice), scale_at_twice, -6 * LN10)
         nodes = measure(law.kind, law.panels, [main, side])
         lacking = nodes.errors[0] + law.outside(scale)
@@ -409,7 +408,7 @@ def _fall_of_transform(
     law: _RestrictedRatio, tilt: float, scale: float, log_share: float, orders: int
 ) -> Falling:
     moment = Asked(arb(tilt), scale, log_share - 3.0)
-    with ctx.workprec(int(-log_share / _LN2) + _BITS):
+    with ctx.workprec(int(-log_share / LN2) + _BITS):
         total = measure(law.kind, law.panels, [moment]).total(moment, 0)
         single = single_losses(law.kind, law.panels, moment)
         share = math.exp(log_share)

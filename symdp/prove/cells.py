@@ -179,6 +179,18 @@ def _cell_masses(shape: arb_poly, error: arb, ends: list[arb], places: list[floa
     return masses
 
 
+class Outcomes(NamedTuple):
+    """The outcomes of one step, the panels that they lie on, and panels beyond them.
+
+    Beyond, where the loss grows to infinity, Q has hardly any mass, at most `q_beyond`.
+    """
+
+    items: tuple[Atom | Panel, ...]
+    panels: tuple[Panels, ...]
+    beyond: tuple[Panels, ...]
+    q_beyond: arb
+
+
 @lru_cache(maxsize=16)
 def outcomes_of(
     kind: Kind,
@@ -186,14 +198,17 @@ def outcomes_of(
     bits: int,
     stray_bits: int,
     sharp_bits: int = _SHARP_BITS,
-) -> tuple[tuple[Atom | Panel, ...], tuple[Panels, ...]]:
-    """Return the outcomes of one step, and where they lie: panels of about 2^(−bits) are left out.
+    q_bits: int | None = None,
+) -> Outcomes:
+    """Return the outcomes of one step; panels of a mass of about 2^(−bits) are left out.
 
-    The loss is known to 2^(−stray_bits).
+    The loss is known to 2^(−stray_bits).  Panels of which Q has about 2^(−q_bits) lie beyond.
     """
     single = list[Panels]()
     dense_panels = list[Panel]()
     where = list[Panels]()
+    beyond = list[Panels]()
+    q_beyond = arb(0)
     for stretch_panels in panels:
         number = stretch_panels.stretch
         edges = stretch_panels.edges
@@ -203,23 +218,39 @@ def outcomes_of(
         elif stretch.is_flat or stretch.is_integer:
             single.append(stretch_panels)
         else:
-            counted = _panels_that_count(stretch, edges, bits, stray_bits, sharp_bits)
+            counted = _panels_that_count(stretch, edges, bits, stray_bits, sharp_bits, q_bits)
             for left, right, panel in counted:
-                dense_panels.append(panel)
-                where.append(Panels(number, (left, right)))
+                part = Panels(number, (left, right))
+                if isinstance(panel, Panel):
+                    dense_panels.append(panel)
+                    where.append(part)
+                else:
+                    beyond.append(part)
+                    q_beyond += panel
     plain_mass = Asked(arb(0), 0.0, -bits * math.log(2))
     nodes = measure(kind, single, [plain_mass])
     error = arb(0, nodes.errors[0])
     pairs = zip(nodes.weights, nodes.losses, strict=True)
     atoms = [Atom(mass + error, loss) for mass, loss in pairs]
-    return (*atoms, *dense_panels), (*single, *where)
+    return Outcomes((*atoms, *dense_panels), (*single, *where), tuple(beyond), q_beyond)
 
 
 def _panels_that_count(
-    stretch: Stretch, edges: Sequence[float], bits: int, stray_bits: int, sharp_bits: int
-) -> Iterator[tuple[float, float, Panel]]:
-    """Yield panels of a stretch but for those that are too short or irregular to count."""
+    stretch: Stretch,
+    edges: Sequence[float],
+    bits: int,
+    stray_bits: int,
+    sharp_bits: int,
+    q_bits: int | None,
+) -> Iterator[tuple[float, float, Panel | arb]]:
+    """Yield panels of a stretch but for those that are too short or irregular to count.
+
+    Where Q has hardly any mass of a panel, a bound of that mass stands in place of the panel.
+    """
     negligible = arb(2) ** -bits / _MOST_PANELS
+    negligible_q = arb(0)
+    if q_bits is not None:
+        negligible_q = arb(2) ** -q_bits / _MOST_PANELS
     stray = arb(2) ** -stray_bits
     waiting = list(itertools.pairwise(edges))[::-1]
     for _ in range(_MOST_PANELS):
@@ -230,13 +261,16 @@ def _panels_that_count(
         end = stretch.place(right)
         middle = (left + right) / 2
         with ctx.workprec(COARSE_BITS):
+            log_p, loss = stretch.values(between(start, end))
+            of_q = (end - start) * (log_p - loss).exp()
             # What is left out is no error, and so its middle may stand for it.
-            for point in (between(start, end), arb(middle)):
-                log_p, _ = stretch.values(point)
-                if log_p.is_finite():
-                    break
+            if not log_p.is_finite():
+                log_p, _ = stretch.values(arb(middle))
             is_negligible = (end - start) * log_p.exp() < negligible
         if is_negligible:
+            continue
+        if of_q < negligible_q:
+            yield left, right, arb(of_q.upper())
             continue
         panel = _panel_between(stretch, start, end, stray, sharp_bits)
         if panel is not None:

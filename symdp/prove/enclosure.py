@@ -11,6 +11,9 @@
 | line | \\|M\\|ⁿ falls, right of 0 or between the poles | as asked | O(1) in n |
 | mesh | everything else: few steps, atoms off lattices, heavy atoms | 10^(−6) | seconds |
 
+Of few steps, where few digits are asked for, the line has a small share of its work before the mesh
+is tried, and all of it where the mesh refuses.
+
 One epoch of random allocation is a sum of its own (see `allocation`).
 
 A row that refuses, as where a bound would take too much work, leaves the question to those below.
@@ -43,6 +46,7 @@ from symdp.emit.enclose import between
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.model.allocation import AllocatedPair, OneStep
+from symdp.numeric.elementary import log_sum
 from symdp.numeric.laws.family import FamilyLaw
 from symdp.numeric.residues import ResidueSum, residues_of
 from symdp.numeric.saddle_point import Strip
@@ -173,6 +177,7 @@ _MOST_OF_LISTS = 1e6  # the same of lists, of which nothing is left out
 MANY = 12  # steps, of which a line serves nearly always: of fewer |φ|ⁿ may fall too late
 _SOON = 300.0  # deviations of the tilted loss: by then |φ|ⁿ should have fallen
 _PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
+_SHORT_LINE = 1 / 32  # of the work of a line, before a mesh that takes seconds
 _MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
 _TILTS = (1.0, 2.0**-5, 2.0**-10)  # of the saddle point, tried on a mesh
 _HALF = math.log(0.5)  # log δ, up to which a line right of 0 is the shorter one
@@ -239,7 +244,7 @@ def _first_that_serves(
     refusals: list[AccuracyError] = []
     for way in ways:
         try:
-            with limited(digits, work):
+            with limited(digits, work * way.share(question, digits)):
                 if not way.serves(question, digits):
                     continue
                 ball = way.enclose(question, digits).max(arb(0)).min(arb(1))
@@ -290,6 +295,11 @@ class _ProfileQuestion:
         return bool(ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits)
 
 
+def _whole_work(question: _ProfileQuestion, digits: int) -> float:
+    """Return the share of the usual work that a row has, all of it."""
+    return 1.0
+
+
 class _Way(NamedTuple):
     """A row: when it applies, its enclosure of δ, and whether it gets to any number of digits."""
 
@@ -297,6 +307,7 @@ class _Way(NamedTuple):
     serves: Callable[[_ProfileQuestion, int], bool]
     enclose: Callable[[_ProfileQuestion, int], arb]
     is_sharp: bool = True
+    share: Callable[[_ProfileQuestion, int], float] = _whole_work
 
 
 def _sharpened(
@@ -426,6 +437,21 @@ def _has_line(question: _ProfileQuestion, digits: int) -> bool:
     return log_modulus + log_kernel < -digits * LN10
 
 
+def _may_be_on_mesh(question: _ProfileQuestion, digits: int) -> bool:
+    """Whether the steps are so few, and so few digits asked for, that a mesh takes seconds."""
+    return question.count < MANY and digits <= _MESH_DIGITS
+
+
+def _share_before_mesh(question: _ProfileQuestion, digits: int) -> float:
+    """Return the share of work that a line has before the mesh is tried."""
+    return _SHORT_LINE if _may_be_on_mesh(question, digits) else 1.0
+
+
+def _has_line_after_mesh(question: _ProfileQuestion, digits: int) -> bool:
+    """Whether a line that had a share of the work is tried with all of it."""
+    return _may_be_on_mesh(question, digits) and _has_line(question, digits)
+
+
 def _strip_of(question: _ProfileQuestion) -> tuple[Strip, float]:
     """Return the strip whose integral is smaller, and an ε near by that close ones share."""
     law = sum_law(question.kinds)
@@ -502,6 +528,13 @@ def _log_moment_bound(kinds: Kinds, tilt: arb, scales: Sequence[float], log_erro
     return total
 
 
+def _has_moment(question: _ProfileQuestion, digits: int) -> bool:
+    """Whether δ(ε) need only be below a number, and K is finite right of 0."""
+    if question.below is None or not question.below > 0:
+        return False
+    return sum_law(question.kinds).domain[1] > _LITTLE
+
+
 def _by_moment(question: _ProfileQuestion, digits: int) -> arb:
     """Bound δ(ε) ≤ e^{K(t)−tε} t^t/(1+t)^{1+t}, where it is enough to be below a number."""
     assert question.below is not None
@@ -568,13 +601,14 @@ def _on_mesh(question: _ProfileQuestion, digits: int) -> arb:
 
 WAYS = (  # the first row that serves answers
     _Way("largest loss", _is_beyond, _sharpened(_only_infinite)),
-    _Way("below", lambda question, _: bool((question.below or 0) > 0), _by_moment),
+    _Way("below", _has_moment, _by_moment),
     _Way("single step", lambda question, _: question.count == 1, _sharpened(_single_step)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
     _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),
     _Way("nearly one", _is_nearly_one, _nearly_one),
-    _Way("line", _has_line, _sharpened(_on_line)),
+    _Way("line", _has_line, _sharpened(_on_line), share=_share_before_mesh),
     _Way("mesh", lambda *_: True, _on_mesh, is_sharp=False),
+    _Way("line", _has_line_after_mesh, _sharpened(_on_line)),
 )
 _SUMS = tuple(  # those that any law in balls has
     way for way in WAYS if way.name in ("lattice", "line")
@@ -605,3 +639,21 @@ def estimate_log_delta(
         if law.loss_bounds[1] > epsilon:
             return _log_delta_at_saddle(law, epsilon)
     return None
+
+
+def log_with_infinite_losses(
+    pairs: Iterable[tuple[OneStep, int]], log_finite: float | None
+) -> float | None:
+    """Return about log δ, infinite losses included, given what finite ones add to it."""
+    steps = tuple(pairs)
+    if any(isinstance(pair, FamilyLaw | AllocatedPair) for pair, _ in steps):
+        return log_finite
+    log_infinite = -math.inf
+    with suppress(AccuracyError):
+        kinds = tuple((kind_of(pair), n) for pair, n in steps)
+        log_infinite = sum_law(kinds).log_mass_at_infinity
+    if log_infinite == -math.inf:
+        return log_finite
+    if log_finite is None:
+        return log_infinite
+    return min(log_sum([log_finite, log_infinite]), 0.0)

@@ -31,6 +31,7 @@ from symdp.prove.enclosure import (
     MOST_DIGITS,
     enclose_delta,
     estimate_log_delta,
+    log_with_infinite_losses,
     mass_at_infinity,
 )
 from symdp.tolerances import SAME
@@ -343,7 +344,8 @@ def larger_delta(
         return side, enclose_delta(steps, epsilon, digits)
     about = {}
     for side, steps in pairs.items():
-        about[side] = estimate_log_delta(steps, epsilon)
+        log_finite = estimate_log_delta(steps, epsilon)
+        about[side] = log_with_infinite_losses(steps, log_finite)
     side, *others = _directions_in_order(about)
     largest = enclose_delta(pairs[side], epsilon, digits)
     for other in others:

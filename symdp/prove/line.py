@@ -79,8 +79,13 @@ class Masses:
         return product
 
 
-def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -> Masses:
-    """Enclose masses to an absolute error."""
+def masses(
+    kinds: Kinds,
+    panels: Sequence[Sequence[Panels]],
+    log_error: float,
+    beyond: Sequence[Sequence[Panels]] | None = None,
+) -> Masses:
+    """Enclose masses to an absolute error; losses on panels beyond count as infinite."""
     counts = tuple(n for _, n in kinds)
     log_step_error = log_error - math.log(4.0 * sum(counts))
     log_bits = -log_step_error / math.log(2)
@@ -92,8 +97,11 @@ def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -
     outside = arb(0)
     with ctx.workprec(bits):
         plain = Asked(arb(0), 0.0, log_step_error)
-        for (kind, n), step_panels in zip(kinds, panels, strict=True):
+        beyond = beyond or [()] * len(kinds)
+        for (kind, n), step_panels, far_panels in zip(kinds, panels, beyond, strict=True):
             infinite_part = infinite_mass(kind, step_panels, log_step_error)
+            if far_panels:
+                infinite_part += measure(kind, far_panels, [plain]).total(plain, 0)
             infinite.append(infinite_part)
             if not kind.stretches:  # a list is the whole law
                 finite.append(1 - infinite_part)

@@ -39,7 +39,7 @@ _MOST_NODES = 100_000  # of a step
 _ORDER_STEP = 4  # orders of rules come in steps, so that few are made
 _BITS_STEP = 64  # of the precision of a rule
 MOST_INTEGERS = 100_000  # of a stretch
-_LOG2 = math.log(2.0)  # e-folds of a factor of two
+LN2 = math.log(2.0)  # e-folds of a factor of two
 _BLOCK = 32  # frequencies taken by one product of matrices
 CHAIN = 16  # products in a row, after which e^{iyℓ} is computed anew: each adds a rounding
 # What is said where there would be more of either.
@@ -203,11 +203,11 @@ class _NodeRule:
         is_little = [False] * len(wanted)
         if sizes is not None:
             pairs = zip(sizes, wanted, strict=True)
-            is_little = [size + _LOG2 < log_error for size, log_error in pairs]
+            is_little = [size + LN2 < log_error for size, log_error in pairs]
         with_little = zip(orders, is_little, strict=True)
         needed = [order for order, little in with_little if not little]
         if log_bounds is not None:
-            doubled = [bound + _LOG2 for bound in log_bounds]
+            doubled = [bound + LN2 for bound in log_bounds]
             bounds_and_errors = zip(doubled, wanted, strict=True)
             if all(bound < log_error for bound, log_error in bounds_and_errors):
                 self._add_errors(doubled)

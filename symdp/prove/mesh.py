@@ -25,6 +25,10 @@ if it is at z = −b: both bounds fall faster than it does, the first one up to 
 Outcomes that lie on the mesh are not split; sums of such alone need no V(U).  The distance is
 about 0.6 n h² times the density of the loss at ε, so relative to δ about 0.6 n h² t(1 + t).
 
+**An end where ℓ grows to infinity.**  What lies beyond some loss counts as an infinite one.  This
+adds to δ(ε) at most min(P, e^ε Q) of the outputs with such a step, at most e^ε Σ nᵢQᵢ, where Qᵢ is
+the mass that one step's Q has there.
+
 **Sums.**  The masses of U are lower bounds, tilted by e^{tU} (see `mesh`).  The tilted mass that
 they lack counts with the largest weight that it can have, which is e^{−tε} t^t/(1 + t)^{1+t}.
 """
@@ -86,7 +90,8 @@ def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digi
     unit = 2.0 ** -math.ceil(math.log2(count * tilt))
     epsilon_of_step = float(epsilon.mid()) / count
     centre = unit * round(epsilon_of_step / unit)
-    aim = _MeshAim(tilt, centre, math.floor(log_size), width, count)
+    epsilon_bits = 32 * math.ceil(max(float(epsilon), 0.0) / math.log(2) / 32)
+    aim = _MeshAim(tilt, centre, math.floor(log_size), width, count, epsilon_bits)
     best: arb | None = None
     with ctx.workprec(BITS + max(0, exponent)):
         length_at_tilt = _DISTANCE * count * tilt * (1.0 + tilt)
@@ -127,8 +132,10 @@ def _ball_on_mesh(
     kinds: Kinds, window: _KeptWindow, epsilon: arb, aim: _MeshAim, spacing: float
 ) -> tuple[arb, float]:
     """Return the ball from the lower to the upper end, and what was left out relative to δ."""
+    # As an infinite loss an outcome adds up to e^ε q more.
+    excess = arb((window.q_beyond * epsilon.exp()).upper())
     if not all(step.outcomes for step in window.kept):
-        return window.infinite + arb(0).union(window.missed), 0.0  # no sum is finite
+        return window.infinite + (-excess).union(window.missed), 0.0  # no sum is finite
     law = _sum_on_mesh(kinds, aim, spacing, ctx.prec)
     payoff = log_payoff(law.tilt).exp()
     lacking = law.lacking * law.tilted(epsilon) * payoff
@@ -139,7 +146,7 @@ def _ball_on_mesh(
     share = 0.0
     if above > 0:
         share = float((left_out / above).upper())
-    lower = window.infinite + below
+    lower = window.infinite + below - excess
     low = arb(lower.lower()).max(arb(0))
     high = arb(above.upper()).min(arb(1))
     return low.union(high), share
@@ -157,6 +164,7 @@ class _MeshAim:
     log_size: float
     width: float
     count: int
+    epsilon_bits: int  # of e^ε or more, a multiple of 32 that close ε share
 
     @property
     def log_share(self) -> float:
@@ -330,12 +338,15 @@ class _KeptStep(NamedTuple):
 class _KeptWindow(NamedTuple):
     """What counts of all kinds, a bound of P of what does not, and about log (Π Mⁿ ω/δ).
 
+    Of finite losses that count as infinite Q has at most `q_beyond`, in all steps.
+
     The tilted masses of what is left out below, of M in all, count with the largest weight ω.
     """
 
     kept: list[_KeptStep]
     missed: arb
     infinite: arb
+    q_beyond: arb
     surplus: float
 
 
@@ -344,17 +355,23 @@ def _window(kinds: Kinds, aim: _MeshAim, precision: int) -> _KeptWindow:
     log_mass = -aim.cut_bits * math.log(2)
     tilted_laws = []
     where = []
+    beyond = []
+    q_beyond = arb(0)
     surplus = float(log_payoff_in_doubles(aim.tilt)) - aim.log_size
     for kind, count in kinds:
         panels = panels_of(kind, aim.tilt, 0.0, log_mass)
-        outcomes, step_panels = outcomes_of(kind, panels, aim.cut_bits, aim.stray_bits)
-        where.append(step_panels)
-        tilted = {item: _tilted_mass(item, aim) for item in outcomes}
+        q_bits = aim.cut_bits + aim.epsilon_bits
+        outcomes = outcomes_of(kind, panels, aim.cut_bits, aim.stray_bits, q_bits=q_bits)
+        where.append(outcomes.panels)
+        beyond.append(outcomes.beyond)
+        q_beyond += count * outcomes.q_beyond
+        tilted = {item: _tilted_mass(item, aim) for item in outcomes.items}
         tilted_laws.append(tilted)
         log_sizes = [_log_of_upper(size) for size in tilted.values()]
         surplus += count * log_sum(log_sizes)
     most_panels = max(map(len, where), default=1) + 1
-    whole = masses(kinds, where, log_mass - math.log(most_panels))
+    whole = masses(kinds, where, log_mass - math.log(most_panels), beyond)
+    q_beyond = arb(q_beyond.upper())
     kept = []
     missed = whole.outside
     for tilted, (_, count) in zip(tilted_laws, kinds, strict=True):
@@ -368,7 +385,7 @@ def _window(kinds: Kinds, aim: _MeshAim, precision: int) -> _KeptWindow:
         left, below = _without_smallest(tilted_left, log_most)
         kept.append(_KeptStep(tuple(left), count, below))
         missed += count * above
-    return _KeptWindow(kept, arb(missed.upper()), whole.infinity, max(surplus, 0.0))
+    return _KeptWindow(kept, arb(missed.upper()), whole.infinity, q_beyond, max(surplus, 0.0))
 
 
 def _tilted_mass(item: Atom | Panel, aim: _MeshAim) -> arb:

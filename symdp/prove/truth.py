@@ -277,7 +277,7 @@ class _StepInParts:
     def __init__(self, kind: Kind, log_error: float, bits: int) -> None:
         self._tolerance = arb(log_error).exp()
         panels = panels_of(kind, 0.0, 0.0, log_error)
-        outcomes, _ = outcomes_of(kind, panels, bits, _STRAY_BITS, bits)
+        outcomes = outcomes_of(kind, panels, bits, _STRAY_BITS, bits).items
         atoms = [outcome for outcome in outcomes if isinstance(outcome, Atom)]
         self.atoms = [(atom.mass.mid(), atom.loss.mid()) for atom in atoms]
         parts = list[_MonotonePart]()

@@ -489,3 +489,25 @@ def test_tilts_that_are_the_saddle_point_in_doubles_bound_no_aliases():
     )
     with pytest.raises(AccuracyError, match="just beside its saddle point"):
         period_of(law, 0.0, 1.0, -30.0)
+
+
+
+X = sp.Symbol("x", real=True)
+HALF_LINE = (sp.S.Zero, sp.oo)
+
+
+@pytest.mark.parametrize(
+    ("density", "truth"),
+    [
+        pytest.param(32 * X**-4 * sp.exp(-4 / X), 0.9371405, id="inverse gamma"),
+        pytest.param(
+            32 * X**-3 * sp.exp(-16 / X**2), 0.43137423, id="Frechet", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_an_end_where_the_loss_grows_without_a_moment_is_certified(density, truth):
+    """Of the losses of five steps on lattices of NumPy (tests/strangers/truth.py, finer ones)."""
+    noise = Mechanism.additive(density, X, sensitivity=1, support=HALF_LINE)
+    ball = enclose_delta([(noise.pair("add"), 5)], 1, 4)
+    assert ball.overlaps(arb(truth, 2e-8))
+    assert 2 * ball.rad() < 1e-4 * truth

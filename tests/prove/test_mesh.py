@@ -306,7 +306,7 @@ def test_an_oscillating_density_turns_inside_its_piece():
     kind = kind_of(OSCILLATING.pair())
     (stretch,) = kind.stretches
     assert stretch.exact.slope == "unknown"
-    found, _ = cells.outcomes_of(kind, panels_of(kind, 1.0, 0.0, -20.0), 32, 32)
+    found = cells.outcomes_of(kind, panels_of(kind, 1.0, 0.0, -20.0), 32, 32).items
     assert any({1, -1} <= {run.sign for run in panel.runs} for panel in found)
 
     def one(level):
@@ -531,7 +531,8 @@ def test_masses_of_cells_are_integrals():
     """Between the ends of cells P and Q are differences of normal distribution functions."""
     kind = kind_of(SUBSAMPLED.pair())
     panels = panels_of(kind, 1.0, 0.0, -60.0)
-    found, where = cells.outcomes_of(kind, panels, 96, 60)
+    outcomes = cells.outcomes_of(kind, panels, 96, 60)
+    found, where = outcomes.items, outcomes.panels
     offset, step = arb("0.01"), arb("0.03")
     total_p, total_q = arb(0), arb(0)
     for panel in found:
@@ -619,3 +620,26 @@ def test_what_needs_too_many_panels_is_refused(monkeypatch):
     monkeypatch.setattr(cells, "_MOST_PANELS", 10)
     with pytest.raises(AccuracyError, match="too many panels"):
         brackets([(OSCILLATING, 2)], 0.5, 3, tilt=1.0, log_size=-3.0)
+
+
+@pytest.mark.slow
+def test_without_what_losses_beyond_add_the_truth_is_lost(monkeypatch):
+    """Nearly a tenth of Q counts as an infinite loss: the upper end alone has it."""
+    density = 32 * X**-4 * sp.exp(-4 / X)
+    noise = Mechanism.additive(density, X, sensitivity=1, support=(sp.S.Zero, sp.oo))
+    kinds = ((kind_of(noise.pair("add")), 5),)
+    real = mesh.outcomes_of
+
+    def coarse(*arguments, q_bits):
+        return real(*arguments, q_bits=-7)
+
+    def unpaid(*arguments, q_bits):
+        return coarse(*arguments, q_bits=q_bits)._replace(q_beyond=arb(0))
+
+    truth = arb(0.9371405, 2e-8)  # of lattices of NumPy, tests/strangers/truth.py
+    monkeypatch.setattr(mesh, "outcomes_of", coarse)
+    assert bracket_delta(kinds, arb(1), 1 / 16, -0.1, 4).contains(truth)
+    mesh._window.cache_clear()
+    mesh._sum_on_mesh.cache_clear()
+    monkeypatch.setattr(mesh, "outcomes_of", unpaid)
+    assert not bracket_delta(kinds, arb(1), 1 / 16, -0.1, 4).overlaps(truth)
