@@ -26,3 +26,4 @@ BITS = 128  # of balls of which at most 30 digits are wanted, so that 28 bits ma
 SUM_BITS = 160  # of balls whose sum cancels by e^{K(t) − tε} and less
 MASS_BITS = 192  # of a mass that densities are divided by: 57 digits
 LONG_BITS = 200  # of balls next to an axis or an end, where 140 are left of a difference of 1e-18
+MANY_BITS = 1_000  # of balls next to an end where all that is large cancels

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import sympy as sp
 from flint import arb, ctx
 
-from symdp import shipped
-from symdp.balls.mass import enclose_mass, enclose_normalizer, is_proved, two_masses, with_numbers
+from symdp.balls.mass import (
+    MassCheck,
+    enclose_mass,
+    enclose_normalizer,
+    is_proved,
+    two_masses,
+    with_numbers,
+)
 from symdp.density.breakpoints import smooth_stretches
 from symdp.density.gammas import COUNTING, are_positive
 from symdp.emit import compile_arb, compile_numpy
@@ -23,10 +28,7 @@ from symdp.emit.exact import constant_value
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
-from symdp.model.family import Family
-from symdp.model.local import Local
 from symdp.model.mechanism import a_mechanism
-from symdp.model.sampling import Radial, RenyiCurve
 from symdp.tolerances import BITS, MASS_TOLERANCE, SHORT_TIME, SUMS_ROUNDED
 
 if TYPE_CHECKING:
@@ -36,87 +38,6 @@ if TYPE_CHECKING:
 _MOST_CELLS = 1_000  # on which a sign is looked at: some ten milliseconds
 _PLAIN = 1e-4  # what six digits show of a distance from one
 _ACCURACY = arb(2) ** -90  # to which a mass must be 1; formulas that are off are off by far more
-_MOST_CHECKED = 48  # densities of one formula
-_ENOUGH = 3  # values at which a formula was seen to have mass 1, for a quadrature to check others
-_PROPER: dict[str, set[tuple[tuple[str, object], ...]]] = {}  # those values, by the formula
-
-
-@dataclass(frozen=True)
-class MassCheck:
-    """Whether masses may be 1 (else they are off by a rounded constant), and whether by a proof."""
-
-    is_one: bool
-    is_proved: bool
-
-
-def with_mass_one(steps: Mapping[Mechanism, int], for_proof: bool = False) -> dict[Mechanism, int]:
-    """Return the steps, those whose densities carry a rounded constant divided by their masses.
-
-    A mass off by 1e-12 makes δ wrong by n times as much; a proof leaves no mass to a quadrature.
-    """
-    return checked_steps(steps, for_proof)[0]
-
-
-def checked_steps(
-    steps: Mapping[Mechanism, int], for_proof: bool = False
-) -> tuple[dict[Mechanism, int], Literal["proved", "seen"]]:
-    """Return the same steps, and whether their masses were proved or found by two quadratures."""
-    groups: dict[object, list[Mechanism]] = {}
-    is_proved = True
-    for mechanism in steps:
-        if isinstance(mechanism.source, RenyiCurve | Family):  # no densities on a line
-            continue
-        if isinstance(mechanism.source, Local):  # the masses of all inputs are found later
-            is_proved = False
-            continue
-        if isinstance(mechanism.source, Radial) and not for_proof:  # its mass is found later
-            is_proved = False
-            continue
-        template = mechanism.template
-        groups.setdefault(mechanism.key if template is None else template.key, []).append(mechanism)
-    rounded: set[Mechanism] = set()
-    for members in groups.values():
-        for member in _spread(members):
-            if not for_proof and _is_known(member.template):
-                break
-            check = _checked_law(replace(member, sampling=None, relation=None), for_proof)
-            if not check.is_one:
-                rounded.update(members)
-            is_proved &= check.is_proved
-    kept = {m.normalized() if m in rounded else m: count for m, count in steps.items()}
-    return kept, "proved" if is_proved else "seen"
-
-
-def _is_known(template: Mechanism | None) -> bool:
-    """Return whether a formula has mass 1, as is shipped, or as was shown at some values."""
-    if template is None:
-        return False
-    return len(_PROPER.get(template.key, ())) >= _ENOUGH or bool(
-        shipped.fact(template.name, "proper", template.key)
-    )
-
-
-def _spread(members: list[Mechanism]) -> list[Mechanism]:
-    """Return mechanisms of one formula, of many some spread over their values, the ends first.
-
-    At other values the quadrature that every law is built with finds a mass that is not 1.
-    """
-    members = sorted(members, key=lambda m: [float(value) for _, value in m.bound])
-    last = len(members) - 1
-    most = min(len(members), _MOST_CHECKED)
-    share = last / max(most - 1, 1)
-    places = [round(k * share) for k in range(most)]
-    middle = places[most // 2]
-    in_order = dict.fromkeys([0, last, middle, *places])
-    return [members[k] for k in in_order]
-
-
-@lru_cache(maxsize=256)
-def _checked_law(mechanism: Mechanism, for_proof: bool) -> MassCheck:
-    check = checked_masses(mechanism, for_proof)
-    if check.is_one and check.is_proved and mechanism.template is not None:
-        _PROPER.setdefault(mechanism.template.key, set()).add(mechanism.bound)
-    return check
 
 
 def check_densities(mechanism: Mechanism) -> bool:

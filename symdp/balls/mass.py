@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -64,6 +65,14 @@ _FAR_OUT = 60
 _MOST_INTEGERS = 2**17  # of a shell that is summed
 
 _Part = tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]  # a density, its variable and its ends
+
+
+@dataclass(frozen=True)
+class MassCheck:
+    """Whether masses may be 1 (else they are off by a rounded constant), and whether by a proof."""
+
+    is_one: bool
+    is_proved: bool
 
 
 def enclose_mass(

@@ -497,7 +497,7 @@ class _StepKinds:
         return self._tables[side]
 
     def _law_of_kind(self, kind: int, side: str) -> LossLaw | None:
-        from symdp.numeric.compile import loss_law
+        from symdp.numeric.laws.of_mechanism import loss_law
         from symdp.questions.steps.accounted import answered, direction_of
 
         if not (self.is_served[kind] and kind in self._steps):

@@ -1,4 +1,4 @@
-"""From the derived pieces of a pair to numbers: the only place where derivation meets numerics."""
+"""From the derived pieces of a pair to the law of its loss in numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flint import arb, ctx, fmpq
 
 from symdp.balls.mass import pieces_in_numbers
 from symdp.density.exponents import exponents
-from symdp.density.normal_form import exponential_terms, log_form
+from symdp.density.normal_form import exponential_terms
 from symdp.density.pieces import flat_masses, masses_of_points
 from symdp.density.records import DISTANCE, Piece
 from symdp.density.signs import is_nearly_zero
@@ -24,14 +24,10 @@ from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import real_ball
 from symdp.emit.mass import names_of_masses
-from symdp.errors import InputError, at
+from symdp.errors import InputError
 from symdp.interrupt import generation
-from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
-from symdp.model.family import Family
-from symdp.model.relation import SUBSTITUTION
-from symdp.model.sampling import Radial
 from symdp.numeric.closed import ClosedMasses
-from symdp.numeric.formula import continues, law_of_formula
+from symdp.numeric.formula import continues
 from symdp.numeric.laws.table import LogDensityTable
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
@@ -44,29 +40,17 @@ from symdp.numeric.step import (
     rounded,
     together,
 )
-from symdp.tolerances import BITS
+from symdp.tolerances import BITS, MANY_BITS
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
-    from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
-    from symdp.numeric.laws.family import FamilyLaw
     from symdp.numeric.step import Moment
 
 # of a table in log u, down from half a piece's length: far out a function of u is a line
 _DEPTHS = (700.0, *range(44, 4, -2), 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)
-_MANY_BITS = 1_000  # carried next to an end, where terms cancel
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
 _CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
-# functions that are not smooth
-_KINKS = (sp.Piecewise, sp.Heaviside, sp.Abs, sp.sign, sp.Min, sp.Max, sp.floor, sp.ceiling)
-
-
-def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
-    """Return the numeric law of one step's privacy loss in one direction, compiled once."""
-    if mechanism.is_mirrored:  # both have one law then
-        direction = "remove"
-    return _loss_law(mechanism.require_concrete(), direction, generation())
 
 
 def pair_law(pair: Pair) -> LossLaw:
@@ -75,91 +59,11 @@ def pair_law(pair: Pair) -> LossLaw:
 
 
 @lru_cache(maxsize=256)
-def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
-    allocated = _allocated_law(mechanism, direction)
-    if allocated is not None:
-        return allocated
-    if isinstance(mechanism.source, Radial):
-        return _of_vectors(mechanism, direction)
-    if isinstance(mechanism.source, Family):
-        return _of_family(mechanism, mechanism.source, direction)
-    if direction == "add":
-        other = _loss_law(mechanism, "remove", generation())
-        if other.is_reversible:
-            return other.reversed()
-    law = law_of_formula(mechanism, direction)
-    if law is not None:
-        return law
-    return _compiled_law(mechanism.pair(direction), mechanism.name)
-
-
-@lru_cache(maxsize=64)
-def _compiled_descent(density: sp.Expr, r: sp.Symbol) -> tuple[RealFunction, RealFunction]:
-    """Return −log g and its slope at lengths above 0."""
-    if density.has(*_KINKS):
-        raise InputError("its density has kinks or ends, which noise on vectors may not have")
-    psi = -log_form(density, r, sp.S.One).to_expression()
-    slope = sp.diff(psi, r)
-    return compile_numpy(psi, [r]), compile_numpy(slope, [r])
-
-
-def _of_vectors(mechanism: Mechanism, direction: str) -> LossLaw:
-    """Return the law of noise on vectors, whose log density and its slope are compiled."""
-    from symdp.numeric.laws.radial import radial_law
-
-    source = mechanism.source
-    assert isinstance(source, Radial)
-    if source.dimension == 1:
-        return loss_law(mechanism.on_a_line.normalized(), direction)
-    r = sp.Symbol(mechanism.variable.name, positive=True)
-    distance = source.sensitivity
-    if mechanism.neighbours == SUBSTITUTION:
-        distance = 2 * distance
-    rate = 1.0
-    if mechanism.sampling is not None:
-        rate = float(mechanism.sampling.rate)
-    with at(mechanism.summary):
-        functions = _compiled_descent(source.density.xreplace({mechanism.variable: r}), r)
-        shape = (int(source.dimension), float(distance))
-        return radial_law(functions, shape, rate, direction, mechanism.name)
-
-
-def known_law(mechanism: Mechanism, source: Family, direction: str) -> FamilyLaw:
-    """Return the law of a family, K compiled as it holds at complex places."""
-    from symdp.density.log_moment import continued
-    from symdp.numeric.laws.family import FamilyLaw
-
-    z = mechanism.variable
-    formula = continued(source.log_moment, z)
-    in_balls = compile_arb(formula, [z])
-    in_doubles = compile_numpy(formula, [z])
-    law = FamilyLaw(mechanism.name, in_balls, in_doubles, direction)
-    if source.lattice:
-        sign = 1 if direction == "remove" else -1
-        with ctx.workprec(_MANY_BITS):
-            start, step = (sign * compile_arb(part, [])().real for part in source.lattice)
-        law.lattice = (start, step)
-    return law
-
-
-def _of_family(mechanism: Mechanism, source: Family, direction: str) -> LossLaw:
-    """Return the law of a family, its losses listed where they lie on a lattice."""
-    from symdp.numeric.laws.family import listed
-
-    with at(mechanism.summary):
-        family_direction = "remove" if source.lattice else direction
-        law = known_law(mechanism, source, family_direction)
-        if law.lattice is None:
-            return law
-        return listed(law, law.lattice, direction)
-
-
-@lru_cache(maxsize=256)
 def _pair_law(pair: Pair, _: int) -> LossLaw:
-    return _compiled_law(pair, "the pair")
+    return compiled_law(pair, "the pair")
 
 
-def _compiled_law(pair: Pair, name: str) -> LossLaw:
+def compiled_law(pair: Pair, name: str) -> LossLaw:
     """Return the law of a pair from a derivation of its own."""
     variable = pair.variable
     if pair.support.kind == "points":
@@ -239,32 +143,6 @@ def _exchanged(piece: Piece) -> Piece:
         log_p_terms=piece.log_q_terms,
         log_q_terms=(),
     )
-
-
-def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
-    """Return the law of random allocation, None for other schemes."""
-    steps = allocated_steps(mechanism)
-    if steps is None:
-        return None
-    unsampled = replace(mechanism, sampling=None)
-    if steps == 1:
-        return loss_law(unsampled, direction)
-    from symdp.numeric.laws.allocation import allocated_law, listed_step
-
-    if unsampled.support.kind != "points":
-        return allocated_law(loss_law(unsampled, "remove"), steps, direction)
-    pair = unsampled.pair()
-    outcome_count = outcomes(pair, steps)
-    if outcome_count > MOST_OUTCOMES:
-        raise InputError(
-            f"{mechanism.summary}: {outcome_count} numbers of outcomes; at most "
-            f"{MOST_OUTCOMES} are listed: fewer steps or fewer points are needed"
-        )
-    with ctx.workprec(BITS):
-        p = [compile_arb(mass, [])().real for mass in pair.P]
-        q = [compile_arb(mass, [])().real for mass in pair.Q]
-    step = listed_step(mechanism.name, p, q, steps, direction)
-    return LossLaw(step, None)
 
 
 def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPiece:
@@ -462,7 +340,7 @@ def _in_distance(
         depth = 0.0
         if size > 0 and size.is_finite():
             depth = -float(size.log().mid()) / math.log(2)
-        depth = min(max(depth, 0.0), 4 * _MANY_BITS)
+        depth = min(max(depth, 0.0), 4 * MANY_BITS)
         with ctx.workprec(ctx.prec + 256 * math.ceil(depth / 128)):
             return ball(u, analytic=analytic)
 
@@ -481,7 +359,7 @@ def _agrees_with_balls(
     function: RealFunction, ball: Callable[..., Any], places: list[float]
 ) -> bool:
     """Return whether doubles give what balls do."""
-    with ctx.workprec(_MANY_BITS):
+    with ctx.workprec(MANY_BITS):
         exact = [float(ball(arb(x)).mid()) for x in places]
     with np.errstate(all="ignore"):
         doubles = function(np.asarray(places)).tolist()

@@ -160,7 +160,7 @@ def _question(mechanism: Mechanism, direction: str) -> _Question | None:
 @lru_cache(maxsize=64)
 def _shipped_formula(name: str, key: str) -> Formula | None:
     """Return the formula that comes with the package, None where there is none."""
-    data = shipped.fact(name, "formulas", *json.loads(key))
+    data = shipped.fact_of_parts(name, "formulas", json.loads(key))
     if data is None:
         return None
     formula = decode(data)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flint import arb, ctx
 
-from symdp.balls.density import with_mass_one
+from symdp.balls.proper import with_mass_one
 from symdp.decimal_text import nearest_scientific, scientific
 from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError, InputError
@@ -23,7 +23,7 @@ from symdp.model.allocation import (
     outcomes,
 )
 from symdp.model.family import Family
-from symdp.numeric.compile import known_law
+from symdp.numeric.laws.of_mechanism import known_law
 from symdp.prove.inverse import larger_delta, larger_epsilon
 from symdp.questions.guarantee import Guarantee
 from symdp.questions.steps.accounted import direction_of

@@ -1,7 +1,4 @@
-"""A composition of mechanisms, and the questions that people ask of it.
-
-Very many steps of one formula are one term of the law of the total loss.
-"""
+"""A composition of mechanisms, and the questions that people ask of it."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from symdp.above import above
@@ -24,7 +20,7 @@ from symdp.arguments import (
     share,
 )
 from symdp.capacity import within_capacity
-from symdp.errors import AccuracyError, InputError
+from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.model.relation import is_local, is_shuffled
 from symdp.numeric.answer import ROUNDING, Answer, outside_range
@@ -37,6 +33,7 @@ from symdp.questions.steps.accounted import (
     listed_steps,
     merged_steps,
 )
+from symdp.questions.steps.total_law import total_law
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -47,8 +44,6 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.relation import Protection
     from symdp.numeric.answer import Accountant
-    from symdp.numeric.loss import LossLaw
-    from symdp.numeric.many.schedule import StepFamily
     from symdp.numeric.total import SumLaw
     from symdp.questions.certificate import Certificate
     from symdp.questions.claim import CheckedClaim
@@ -62,7 +57,6 @@ _Steps = Sequence[tuple["Mechanism", int]]
 _DIGITS = 30  # of the method truth
 _DRAWN, _DRAWN_TO = 65, 1e-10  # points of a drawn profile, and the δ at its end
 _MOST_NAMED = 3  # distinct steps in a repr
-_LEAST = 24  # distinct steps of one formula from which on fewer may stand for all of them
 
 
 class Composition(Composed):
@@ -666,110 +660,3 @@ def _is_exceeded(law: SumLaw, epsilon: float, links: Mapping[str, Link]) -> bool
         return False
     least = max(lowers)
     return log_usual_bound(law, epsilon, least) < least
-
-
-def total_law(steps: _Steps, direction: str) -> SumLaw:
-    """Return the law of the total privacy loss; very many steps of one formula are one term.
-
-    Of steps that are known by a Rényi curve alone it is a bound on the transform.
-    """
-    from symdp.model.sampling import RenyiCurve
-    from symdp.numeric.compile import loss_law
-    from symdp.numeric.total import SumLaw
-
-    def parts(several: _Steps) -> list[tuple[LossLaw, int]]:
-        return [(loss_law(mechanism, direction), count) for mechanism, count in several]
-
-    if any(is_local(step) for step, _ in steps):
-        from symdp.questions.shuffled.blanket import BlanketLaw
-
-        return BlanketLaw(steps[0][0])
-    curves = [(step, count) for step, count in steps if isinstance(step.source, RenyiCurve)]
-    if curves:
-        from symdp.methods.renyi import RenyiBoundLaw
-
-        with_laws = [
-            (step, count) for step, count in steps if not isinstance(step.source, RenyiCurve)
-        ]
-        other = "add" if direction == "remove" else "remove"
-        return RenyiBoundLaw(
-            curves,
-            total_law(with_laws, direction) if with_laws else None,
-            lambda: total_law(steps, other),
-        )
-    families, others = [], []
-    for members in _grouped(steps):
-        stretches = _families(tuple(members), generation()) if len(members) >= _LEAST else []
-        families += stretches
-        others += [] if stretches else members
-    if any(family.has_rule for family in families):
-        from symdp.numeric.many.schedule import RuleLaw
-
-        return RuleLaw(families, parts(others), lambda: parts(steps), direction)
-    terms = [x for family in families for x in family.terms(direction == "add")]
-    return SumLaw([*((law, int(count)) for law, count in terms), *parts(others)], direction)
-
-
-def _grouped(steps: _Steps) -> list[list[tuple[Mechanism, int]]]:
-    """Return the steps by what those of one formula share."""
-    if len(steps) < _LEAST:
-        return [list(steps)]
-    groups: dict[object, list[tuple[Mechanism, int]]] = {}
-    for mechanism, count in steps:
-        sampling = mechanism.sampling
-        scheme = None if sampling is None else tuple((vars(sampling) | {"rate": None}).items())
-        template = None if mechanism.template is None else mechanism.template.key
-        whole = {p.name for p in mechanism.declared if p.symbol.is_integer}
-        fixed = tuple(pair for pair in sorted(mechanism.bound) if pair[0] in whole)
-        key = template, scheme, mechanism.neighbours, mechanism.is_mirrored, fixed
-        groups.setdefault(key, []).append((mechanism, count))
-    return list(groups.values())
-
-
-@lru_cache(maxsize=8)
-def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFamily]:
-    """Return what stands for steps of one formula, nothing where they have none.
-
-    Where their values are on no line, and one parameter has few values, those that share one of
-    them may be.
-    """
-    import numpy as np
-
-    from symdp.model.allocation import allocated_steps
-    from symdp.numeric.compile import loss_law
-    from symdp.numeric.formula import formula_of
-    from symdp.numeric.many.schedule import StepFamily
-
-    if allocated_steps(members[0][0]) is not None:
-        return []
-    formulas_found = [formula_of(mechanism, "remove") for mechanism, _ in members]
-    formulas = {id(pair[0]) for pair in formulas_found if pair is not None}
-    if None in formulas_found or len(formulas) != 1:
-        return []
-    formula = next(pair[0] for pair in formulas_found if pair is not None)
-    if formula.is_discrete:  # whose places move with the parameters
-        return []
-    vectors = [tuple(pair[1]) for pair in formulas_found if pair is not None]
-    name = members[0][0].name
-
-    def made(indices: Sequence[int]) -> list[StepFamily]:
-        ends = min(indices, key=lambda k: vectors[k]), max(indices, key=lambda k: vectors[k])
-        laws = [loss_law(members[k][0], "remove") for k in ends]
-        family = StepFamily(
-            [vectors[k] for k in indices],
-            np.asarray([float(members[k][1]) for k in indices]),
-            lambda k: loss_law(members[indices[k]][0], "remove"),
-            lambda values: formula.at(values, name),
-            lambda vectors: formula.entries(vectors, laws),
-        )
-        distinct = [{vectors[k][j] for k in indices} for j in range(len(vectors[0]))]
-        j, values = min(enumerate(distinct), key=lambda pair: (len(pair[1]) < 2, len(pair[1])))
-        if family.has_rule or len(indices) < 2 * _LEAST * len(values):
-            return [family]
-        groups = ([k for k in indices if vectors[k][j] == value] for value in sorted(values))
-        return [part for group in groups for part in made(group)]
-
-    try:
-        return made(range(len(members)))
-    except (AccuracyError, InputError):  # what no double holds, or no quadrature resolves
-        return []

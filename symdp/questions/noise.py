@@ -41,7 +41,7 @@ from symdp.model import assumption
 from symdp.model.local import Local
 from symdp.model.mechanism import Mechanism, a_mechanism
 from symdp.model.sampling import MassNoise, Noise, Radial, exact
-from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.questions.composition import Composition, compose
 from symdp.questions.invert import bracketed_root
 from symdp.questions.shuffled.worst import as_noise

@@ -27,8 +27,8 @@ from symdp.errors import AccuracyError, InputError
 from symdp.model.relation import ADD_REMOVE
 from symdp.model.sampling import Noise
 from symdp.model.schemes import Sampling
-from symdp.numeric.compile import loss_law
 from symdp.numeric.elementary import log_payoff, uniform_sum
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.saddle_point import log_add_exp, log_one_minus_exp
 from symdp.questions.steps.accounted import direction_of

@@ -11,8 +11,9 @@ import sympy as sp
 from flint import arb, ctx
 
 import symdp
-from symdp.balls.density import checked_masses, checked_steps
+from symdp.balls.density import checked_masses
 from symdp.balls.mass import _wynn, enclose_mass, enclose_normalizer, is_proved, two_masses
+from symdp.balls.proper import checked_steps
 from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline

@@ -9,7 +9,7 @@ import pytest
 import symdp
 from symdp.density.pieces import smooth_pairs
 from symdp.emit import compile_numpy
-from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.of_mechanism import loss_law
 
 SAMPLED = """
 name = "far"

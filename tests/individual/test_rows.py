@@ -13,7 +13,7 @@ import sympy as sp
 import symdp
 from symdp import mechanisms
 from symdp.individual import from_mechanisms
-from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.many.kinds import LawTable
 
 # x = sinh u on an even grid, and dx: all densities below are analytic around the line, or end there

@@ -12,7 +12,7 @@ import pytest
 import symdp
 from symdp.individual import from_counts, from_mechanisms
 from symdp.individual.methods import gaussian_step, record_composition
-from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.many.kinds import SampledNormal, sampled_normals
 
 laplace = symdp.mechanisms.laplace

@@ -17,7 +17,7 @@ from symdp.durable import checksum
 from symdp.model.sampling import Noise
 from symdp.numeric import formula as formulas
 from symdp.numeric import residues
-from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.questions.steps.known import facts_of
 
 # Values at which a formula is derived: it holds for others, but of whole numbers.

@@ -8,8 +8,8 @@ import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.model.reading.parser import parse
-from symdp.numeric.compile import loss_law
 from symdp.numeric.laws.allocation_density import Cut, RatioLaw, Sums, Window, tabulate
+from symdp.numeric.laws.of_mechanism import loss_law
 
 SCHEME = "random_allocation"
 

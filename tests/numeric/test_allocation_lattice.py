@@ -10,10 +10,10 @@ import pytest
 from scipy.integrate import quad
 
 from symdp import AccuracyError, compose, mechanisms
-from symdp.numeric.compile import loss_law
 from symdp.numeric.laws import allocation
 from symdp.numeric.laws.allocation import _most_within, recurs
 from symdp.numeric.laws.allocation_density import RatioLaw
+from symdp.numeric.laws.of_mechanism import loss_law
 
 
 def drawn(noise, steps, count=1):

@@ -15,7 +15,7 @@ from symdp.density.exponents import exponents
 from symdp.density.pieces import pieces
 from symdp.model.pair import Pair
 from symdp.numeric.closed import ClosedMasses
-from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.single import profile
 

@@ -12,8 +12,9 @@ from flint import arb, ctx
 
 import symdp
 from symdp import mechanisms
-from symdp.numeric.compile import _compiled_law, loss_law
+from symdp.numeric.compile import compiled_law
 from symdp.numeric.formula import law_of_formula
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.nodes import excess
 
 STEPS = {
@@ -57,7 +58,7 @@ def test_a_formula_with_values_has_the_law_that_is_derived_at_them(name, directi
     step = STEPS[name]
     found = law_of_formula(step, direction)
     assert found is not None
-    derived = _compiled_law(step.pair(direction), step.name)
+    derived = compiled_law(step.pair(direction), step.name)
     assert found.domain == pytest.approx(derived.domain, rel=1e-12)
     assert found.loss_bounds == pytest.approx(derived.loss_bounds, rel=1e-15)
     assert found.precise_top == derived.precise_top
@@ -74,9 +75,9 @@ def test_a_formula_with_values_has_the_law_that_is_derived_at_them(name, directi
 @pytest.mark.parametrize("name", STEPS)
 def test_a_law_with_densities_exchanged_is_that_of_the_other_direction(name):
     step = STEPS[name]
-    other = _compiled_law(step.pair("remove"), step.name)
+    other = compiled_law(step.pair("remove"), step.name)
     assert other.is_reversible
-    turned, derived = other.reversed(), _compiled_law(step.pair("remove").reversed(), step.name)
+    turned, derived = other.reversed(), compiled_law(step.pair("remove").reversed(), step.name)
     assert turned.domain == pytest.approx(derived.domain, rel=1e-12)
     assert turned.loss_bounds == pytest.approx(derived.loss_bounds, rel=1e-15)
     values = [excess(law.base, TILTS) for law in (turned, derived)]

@@ -10,8 +10,8 @@ from flint import acb
 
 from symdp import Mechanism, compose, mechanisms
 from symdp.numeric import compile as compiling
-from symdp.numeric.compile import loss_law
 from symdp.numeric.formula import formula_of
+from symdp.numeric.laws.of_mechanism import loss_law
 
 K = sp.Symbol("k", integer=True)
 B = sp.Symbol("b", positive=True)
@@ -51,7 +51,7 @@ def test_the_law_of_a_formula_is_that_of_its_values(name, scheme):
             assert name in {"bent", "two bumps", "two rates"}
             continue
         law = loss_law(noise, direction)
-        other = compiling._compiled_law(noise.pair(direction), "other")
+        other = compiling.compiled_law(noise.pair(direction), "other")
         assert law.loss_bounds == pytest.approx(other.loss_bounds, rel=1e-14)
         assert law.domain == pytest.approx(other.domain, rel=1e-9)
         tilts = np.asarray([-1.2, -0.5, 0.0, 0.3])
@@ -88,7 +88,7 @@ def test_nothing_is_derived_anew_for_another_value(monkeypatch):
     def refused(*_):
         raise AssertionError("derived anew")
 
-    monkeypatch.setattr(compiling, "_compiled_law", refused)
+    monkeypatch.setattr(compiling, "compiled_law", refused)
     for sigma in ("12/7", "90"):
         assert compose(mechanisms.discrete_gaussian(sigma=sigma), 3).delta(0.01).kind == "exact"
         assert compose(mechanisms.discrete_laplace(b=sigma), 3).delta(0.001).kind == "exact"
@@ -125,7 +125,7 @@ def test_a_list_is_that_of_its_values(name, rate):
         pair = formula_of(noise, direction)
         assert pair is not None
         law = pair[0].at(pair[1], "law")
-        other = compiling._compiled_law(noise.pair(direction), "other")
+        other = compiling.compiled_law(noise.pair(direction), "other")
         np.testing.assert_allclose(law.step.point_loss, other.step.point_loss, rtol=1e-15)
         np.testing.assert_allclose(law.step.point_log_p, other.step.point_log_p, rtol=1e-15)
         for place in (-0.4, 0.3):

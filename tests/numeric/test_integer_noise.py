@@ -17,8 +17,8 @@ from symdp.density.pieces import pieces
 from symdp.derive.limits import limit_at
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import log_bessel_i_ball
-from symdp.numeric.compile import loss_law
 from symdp.numeric.cut_off import best_tilt
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.saddle_point import Strip, saddle_point
 from symdp.prove.enclosure import enclose_delta
 

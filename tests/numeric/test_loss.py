@@ -13,8 +13,8 @@ from symdp import mechanisms
 from symdp.density.pieces import flat_masses, pieces
 from symdp.errors import AccuracyError
 from symdp.model.mechanism import Mechanism
-from symdp.numeric.compile import loss_law
 from symdp.numeric.elementary import exponential_remainder, oscillation_sum, uniform_sum
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.outline import Outline
 from symdp.numeric.panels import ORDER, build_rule
 from symdp.numeric.total import SumLaw

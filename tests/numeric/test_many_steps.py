@@ -11,7 +11,7 @@ import sympy as sp
 
 from symdp import mechanisms
 from symdp.model.mechanism import Mechanism
-from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.many.kinds import together
 from symdp.numeric.many.schedule import RuleLaw
 from symdp.numeric.total import SumLaw

@@ -12,7 +12,8 @@ from flint import arb, ctx
 from symdp import compose, mechanisms
 from symdp.emit import compile_arb
 from symdp.model.mechanism import Mechanism
-from symdp.numeric.compile import _in_distance, loss_law
+from symdp.numeric.compile import _in_distance
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.step import Stretch
 
 x = sp.Symbol("x", real=True)

@@ -12,9 +12,9 @@ from symdp import Mechanism, compose, mechanisms
 from symdp.derive.symmetry import dominating_direction
 from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
-from symdp.questions.composition import total_law
 from symdp.questions.invert import invert, invert_larger
 from symdp.questions.steps.accounted import has_one_law
+from symdp.questions.steps.total_law import total_law
 
 EVEN = [
     mechanisms.laplace(b=2),

@@ -1,5 +1,5 @@
-"""Laws of a loss that no density on a line gives: tables, noise on vectors, random allocation.
+"""Laws of one step's loss, also where no density on a line gives it: tables, vectors, allocation.
 
-In comes a step's pair with values, out goes a law that `total.py` composes like any other. Read
-`table.py` first; `family.py` knows its law by K alone.
+In comes a mechanism with values, out goes a law that `total.py` composes like any other. Read
+`of_mechanism.py` first, which says who has which; `family.py` knows its law by K alone.
 """

@@ -405,7 +405,7 @@ def seen_ends(d: PrivacyLoss, of: str) -> tuple[sp.Expr, sp.Expr] | None:
     """Return the "loss_bounds" or the "domain" of K that numbers show; None without values."""
     if d.mechanism.parameters or d.points or d.is_disjoint:
         return None
-    from symdp.numeric.compile import loss_law
+    from symdp.numeric.laws.of_mechanism import loss_law
 
     def found() -> tuple[sp.Expr, sp.Expr]:
         low, high = map(sp.Float, getattr(loss_law(d.mechanism, d.direction), of))

@@ -33,8 +33,8 @@ from symdp.arguments import silent
 from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError
 from symdp.model.sampling import Noise, Radial, declare, exact
-from symdp.numeric.compile import loss_law
 from symdp.numeric.contour import SlowNodes
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.line import Line, line_tilt, plain_sum
 from symdp.numeric.panels import gauss_legendre
 from symdp.numeric.saddle_point import Strip

@@ -19,7 +19,7 @@ from symdp.errors import InputError
 from symdp.methods.route import Contour
 from symdp.model.shuffle import LARGEST_EPSILON, from_shuffled
 from symdp.numeric.answer import Answer
-from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.of_mechanism import loss_law
 from symdp.numeric.total import SumLaw
 from symdp.questions.shuffled.blanket import BlanketLaw
 from symdp.tolerances import ABOVE_ROUNDING

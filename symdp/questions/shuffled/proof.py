@@ -20,7 +20,7 @@ import numpy as np
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.balls.density import with_mass_one
+from symdp.balls.proper import with_mass_one
 from symdp.decimal_text import scientific
 from symdp.density.breakpoints import Stretch, smooth_stretches
 from symdp.density.normal_form import log_form

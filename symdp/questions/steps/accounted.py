@@ -355,7 +355,7 @@ def direction_of(side: str) -> str:
 
 def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     """Return what answers for steps, whose privacy it is, and what is known of the masses."""
-    from symdp.balls.density import checked_steps
+    from symdp.balls.proper import checked_steps
     from symdp.model.allocation import independent_steps
 
     protection_of(list(steps))  # what is refused is refused before the work

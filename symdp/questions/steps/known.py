@@ -101,8 +101,8 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     """
     from symdp.model.dominating import is_attained
     from symdp.model.relation import SUBSTITUTION
-    from symdp.numeric.compile import loss_law
     from symdp.numeric.formula import encode, formula_of
+    from symdp.numeric.laws.of_mechanism import loss_law
     from symdp.numeric.loss import LossLaw
 
     if steps.accounted.lowered:
@@ -145,7 +145,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
 
 
 def _has_mass_one_elsewhere(mechanism: Mechanism) -> bool:
-    from symdp.balls.density import with_mass_one
+    from symdp.balls.proper import with_mass_one
 
     template = mechanism.template
     if template is None:
