@@ -250,11 +250,16 @@ def _is_positive_bessel(factor: sp.Expr) -> bool:
 
 
 def _log_of_erf_tail(factor: sp.Expr) -> sp.Expr | None:
-    """Log erfc z, or log(c ± c erf z) = log c + log erfc ∓z, c > 0; None for anything else."""
+    """Log erfc z, or log(c ± c erf z) = log c + log erfc ∓z, c > 0; None for anything else.
+
+    SymPy writes erfc(−z) as 2 − erfc z.
+    """
     if isinstance(factor, sp.erfc):
         return LogErfc(factor.args[0])
     constant, erf_term = factor.as_coeff_Add()
     scale, function = erf_term.as_coeff_Mul()
+    if isinstance(function, sp.erfc) and scale < 0 and constant == -2 * scale:
+        return LogErfc(-function.args[0]) + sp.log(-scale)
     if constant.is_zero or constant != abs(scale) or not isinstance(function, sp.erf):
         return None
     side = -1 if scale > 0 else 1

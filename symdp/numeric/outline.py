@@ -278,7 +278,8 @@ class Outline:
 
     def _settle(self, tilts: Sequence[float]) -> None:
         """Forget places that doubles blur, and look where much mass ends, as beside a plateau."""
-        is_told = np.fmax(self.log_p, self.log_q) > _BLURRED
+        larger = np.fmax(self.log_p, self.log_q)
+        is_told = (larger > _BLURRED) | (larger == -np.inf)
         if is_told.any():
             self.x = self.x[is_told]
             self.log_p = self.log_p[is_told]

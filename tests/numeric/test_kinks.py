@@ -11,6 +11,7 @@ from scipy import special
 import symdp
 from symdp import compose, mechanisms
 from symdp.methods.table import accountant
+from symdp.numeric.beyond import kinks
 from symdp.numeric.beyond.kinks import CENTRE, MOST_NODES, STEEPNESS, KinkBound, binned_sums
 from symdp.numeric.contour import on_own_lines
 from symdp.numeric.cut_off import mesh_answer
@@ -171,3 +172,16 @@ def test_bins_are_as_narrow_as_asked_unless_they_are_many(width, is_met):
     losses = [loss for (loss, _), count in zip(steps, (2, 3), strict=True) for _ in range(count)]
     assert binned.low[0] <= sum(map(np.min, losses)) + 1e-9
     assert binned.high[-2] >= sum(map(np.max, losses)) - 1e-9
+
+
+def test_beside_a_zero_of_the_main_part_growth_is_infinite_without_a_warning():
+    class Sizes:
+        def main(self, y):
+            return np.asarray([1.0, 1e-320, 0.0])
+
+        def residual_size(self, y):
+            return np.asarray([0.5, 1.0, 0.0])
+
+    with np.errstate(all="raise", divide="ignore", invalid="ignore"):
+        _, _, growth = kinks._log_sizes(Sizes(), np.ones(3))
+    assert growth.tolist() == [math.log1p(0.5), math.inf, 0.0]

@@ -491,7 +491,6 @@ def test_tilts_that_are_the_saddle_point_in_doubles_bound_no_aliases():
         period_of(law, 0.0, 1.0, -30.0)
 
 
-
 X = sp.Symbol("x", real=True)
 HALF_LINE = (sp.S.Zero, sp.oo)
 

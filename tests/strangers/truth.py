@@ -7,7 +7,7 @@ stay (Lagrange); the n-fold sum is one power of the transform. Two lattices tell
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -42,6 +42,7 @@ class Loss:
     masses: Array
     infinite: float
     is_discrete: bool = False
+    lost: float = 0.0  # mass next to ends at which the density grows, where doubles do not reach
 
     def cgf(self, tilts: Array) -> Array:
         """Return log E[e^{tℓ}; ℓ < ∞] for several tilts."""
@@ -51,8 +52,8 @@ class Loss:
             rows.append(row.max() + np.log(np.exp(row - row.max()).sum()))
         return np.asarray(rows)
 
-    def delta(self, count: int, epsilon: float) -> tuple[float, float]:
-        """Return δ(ε) of a composition, and how far off it may be."""
+    def delta(self, count: int, epsilon: float, finer: int = 1) -> tuple[float, float]:
+        """Return δ(ε) of a composition, and how far off it may be, on lattices so much finer."""
         if count == 1:
             gain = self.masses * -np.expm1(np.minimum(epsilon - self.losses, 600.0))
             above = np.maximum(gain, 0.0)
@@ -60,11 +61,11 @@ class Loss:
                 return float(above.sum()) + self.infinite, _ROUNDING
             part = above.sum() + _kinks(gain)
             rough = 2.0 * above[::2].sum() + _kinks(gain[::2]) * 2.0  # half of the nodes
-            return float(part) + self.infinite, abs(part - rough) + _ROUNDING
-        few = self._delta(count, epsilon, _LATTICE * 2 // 3)
-        many = self._delta(count, epsilon, _LATTICE)
+            return float(part) + self.infinite, abs(part - rough) + _ROUNDING + self.lost
+        few = self._delta(count, epsilon, finer * _LATTICE * 2 // 3)
+        many = self._delta(count, epsilon, finer * _LATTICE)
         infinite = -np.expm1(count * np.log1p(-self.infinite)) if self.infinite < 1 else 1.0
-        rounding = _ROUNDING + count * _OF_A_MASS
+        rounding = _ROUNDING + count * (_OF_A_MASS + self.lost)
         return float(infinite + many), 4.0 * abs(many - few) + rounding
 
     def between(self, count: int, epsilon: float) -> tuple[float, float]:
@@ -72,7 +73,7 @@ class Loss:
         rounded = [self._delta(count, epsilon, _LATTICE, end) for end in (np.floor, np.ceil)]
         infinite = -np.expm1(count * np.log1p(-self.infinite)) if self.infinite < 1 else 1.0
         low, high = (float(infinite + delta) for delta in rounded)
-        rounding = _ROUNDING + count * _OF_A_MASS
+        rounding = _ROUNDING + count * (_OF_A_MASS + self.lost)
         return low - rounding, high + rounding
 
     @cached_property
@@ -147,7 +148,7 @@ def pair_of(stranger: Stranger) -> tuple[Loss, ...]:
     return (*raised, *_raised(stranger, -float(Fraction(stranger.sensitivity))))
 
 
-def _raised(stranger: Stranger, moved: float) -> tuple[Loss, Loss]:
+def _raised(stranger: Stranger, moved: float) -> tuple[Loss, ...]:
     rate = float(Fraction(stranger.rate)) if stranger.rate else 1.0
     if isinstance(stranger.support, str):
         is_two_sided = stranger.support == "integers"
@@ -173,7 +174,26 @@ def _raised(stranger: Stranger, moved: float) -> tuple[Loss, Loss]:
     q = density(x, other) * weights / float(density(at, other) @ weight)
     p = (1 - rate) * q + rate * density(x - moved) * weights / float(density(at) @ weight)
     is_discrete = total is None
-    return _loss(p, q, is_discrete), _loss(q, p, is_discrete)
+    lost = 0.0
+    if not is_discrete:
+        whole = float(min(density(at) @ weight, density(at, other) @ weight))
+        lost = 2 * _lost([low, high], density) / whole
+    both = _loss(p, q, is_discrete), _loss(q, p, is_discrete)
+    return tuple(replace(loss, lost=lost) for loss in both)
+
+
+def _lost(ends: list[float], density: Callable[[Array], Array]) -> float:
+    """Return about the mass between finite ends and the doubles next to them.
+
+    A density that grows like the root of the distance there has twice its value times the width.
+    """
+    total = 0.0
+    for end in ends:
+        if np.isfinite(end) and end != 0.0:
+            ulp = float(np.spacing(end))
+            beside = density(np.asarray([end - ulp, end + ulp]))
+            total += 4.0 * ulp * float(beside.max())
+    return total
 
 
 def _integers(first: int) -> tuple[Array, Array]:

@@ -316,7 +316,8 @@ def _log_sizes(expansion: Expansion, y: Array) -> tuple[Array, Array, Array]:
     """Return log(A + r), log A and their difference, which is 0 where there is no rest."""
     main = expansion.main(y)
     residual = expansion.residual_size(y)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    # Next to a zero of the main part the growth is infinite.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         relative_growth = np.log1p(residual / main)
         growth = np.where(residual > 0.0, relative_growth, 0.0)
         return np.log(main + residual), np.log(main), growth
