@@ -129,6 +129,10 @@ class Mechanism(FromAbove, MechanismRecord):
         """
         intake = Intake(variable, support, parameters)
         f = intake.density(density, "the density")
+        if isinstance(f, sp.Add):
+            from symdp.model.tidy import without_difference
+
+            f = without_difference(f, intake.variable)
         size = intake.constant(sensitivity, "the sensitivity")
         moved = substitution_sensitivity
         if moved is not None:

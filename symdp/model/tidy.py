@@ -182,6 +182,22 @@ def factor(expression: sp.Expr) -> sp.Expr:
     return _limited(sp.factor, expression)
 
 
+def without_difference(density: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return a difference of quotients of exponentials of x as a product, others as they are.
+
+    Far out 1/(1 + e^{-x-1}) - 1/(1 + e^{-x}) is a difference of two ones: no digit of it is left.
+    """
+    if not (isinstance(density, sp.Add) and density.is_rational_function(*_exponentials(density))):
+        return density
+    signs = {term.could_extract_minus_sign() for term in density.args}
+    denominators = [sp.denom(term) for term in density.args]
+    sums = [d for d in denominators if isinstance(d, sp.Add) and d.has(x)]
+    if len(signs) < 2 or not sums or not all(d.has(sp.exp) for d in sums):
+        return density
+    product = factor(density)
+    return product if isinstance(product, sp.Mul) else density
+
+
 def cancel(expression: sp.Expr) -> sp.Expr:
     """Return the expression as a quotient in lowest terms, as it is where that takes too long."""
     return _limited(sp.cancel, expression)
