@@ -108,7 +108,8 @@ def contour_answer(
     must_end = most <= TOLERABLE
     for trace in (_traced_line, _traced_cut_line):
         shared = on_shared_lines(law, epsilon, trace)
-        if law.has_atoms and shared is not None and not _is_narrow(shared, COUNTED):
+        is_wide = shared is not None and not _is_narrow(shared, COUNTED)
+        if law.has_atoms and is_wide and must_end:
             # Atoms are kinks of δ. Next to them a line of ε alone has what others and balls lack.
             lines = own_lines(law.singly(), epsilon, must_end)
             if lines is not None and lines[1] and _is_narrow(lines[0], 10.0 * SETTLED):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.answer import (
+    COUNTED,
     OUTSIDE,
     TOLERABLE,
     FloatAccountant,
@@ -99,7 +100,7 @@ def invert_larger(
             )  # whose δ costs less than a bound
             if is_bounded and log_usual_bound(law, largest, log_delta) <= log_delta:
                 continue
-            answer = accountant.log_delta(law, largest)
+            answer = _decisive(accountant, law, largest, log_delta)
             if _is_met(answer, log_delta):
                 if answer.kind == "estimate":
                     end = None if answer.log_upper is None else largest
@@ -109,6 +110,21 @@ def invert_larger(
         end = inverse.value if inverse.upper is None else inverse.upper
         largest = end if largest is None else max(largest, end)
     return inverses
+
+
+def _decisive(
+    accountant: Accountant, law: SumLaw, epsilon: float, log_delta: float
+) -> Answer:
+    """Return log δ(ε) in doubles where its interval tells whether it is met, else all of it."""
+    if isinstance(accountant, FloatAccountant):
+        answer = accountant.near(law, epsilon)
+        if answer is not None and answer.kind == "exact":
+            least, most = answer.log_lower, answer.log_upper
+            is_less = most is not None and most <= log_delta
+            is_more = least is not None and least > log_delta
+            if is_less or is_more:
+                return answer
+    return accountant.log_delta(law, epsilon)
 
 
 def _refuse_without_epsilon(law: SumLaw, log_delta: float) -> None:
@@ -164,7 +180,7 @@ def invert(
                 answer = accountant.near(law, epsilon)
             if answer is None:
                 answer = accountant.log_delta(law, epsilon)
-            elif rough is not None and is_rounded(answer):
+            elif rough is not None and _tells_no_epsilon(answer, epsilon):
                 rough.add(epsilon)
             values[epsilon] = (answer.log_delta - log_delta, answer)
         value, answer = values[epsilon]
@@ -201,7 +217,7 @@ def invert(
         guess = 0.5 * top
     smooth = accountant.is_exact and law.is_spread and not law.has_atoms
     root = _newton(look, guess, top, width, smooth)
-    if rough:
+    if rough and (not root or root in rough):
         values = {
             epsilon: answer_at for epsilon, answer_at in values.items() if epsilon not in rough
         }
@@ -245,6 +261,15 @@ def invert(
         lower = proved_lower_epsilon(accountant, law, log_delta, root, guess)
         link = replace(link, lower=lower)
     return _within(link, *ends)
+
+
+def _tells_no_epsilon(answer: Answer, epsilon: float) -> bool:
+    """Return whether balls are asked: what doubles leave of δ makes the interval of ε wide."""
+    if not is_rounded(answer):
+        return False
+    if answer.slope is None or answer.kind != "exact":
+        return True
+    return not margin(answer) <= COUNTED * abs(answer.slope) * epsilon
 
 
 def _ends(law: SumLaw, log_delta: float) -> tuple[float, float]:
