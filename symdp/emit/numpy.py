@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -342,19 +342,34 @@ class NumpyFunction:
     """A compiled expression; call it with arrays, which broadcast against each other.
 
     `numbers`: the program's constants, where they depend on parameters that have values here alone.
+    `logs`: the logarithms of those of which a double says too little, by slot.
     """
 
-    def __init__(self, program: Program, numbers: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        numbers: Sequence[Any] | None = None,
+        logs: Mapping[int, float] | None = None,
+    ) -> None:
         for step in program.steps:
             if step.operation not in _OPERATIONS:
                 raise InputError(f"the operation '{step.operation}' has no NumPy form")
         self._program = program
         self._numbers = numbers
-        logs = _coefficients_by_logs(program) if numbers is None else {}
+        self._logs = logs
+        if numbers is None:
+            logs = _coefficients_by_logs(program)
+        elif logs is None:
+            logs = {}
         offset = len(program.symbols)
-        self._constants = list(numbers or ()) or [
-            1.0 if offset + i in logs else _double(node) for i, node in enumerate(program.constants)
-        ]
+        self._constants = list(numbers or ())
+        if not self._constants:
+            self._constants = [
+                None if offset + i in logs else _double(node)
+                for i, node in enumerate(program.constants)
+            ]
+        for slot in logs:
+            self._constants[slot - offset] = 1.0
         self._steps = [
             (
                 _OPERATIONS[step.operation],
@@ -367,7 +382,7 @@ class NumpyFunction:
         ]
 
     def __reduce__(self) -> tuple[type[NumpyFunction], tuple[Any, ...]]:
-        return type(self), (self._program, self._numbers)
+        return type(self), (self._program, self._numbers, self._logs)
 
     def __call__(self, *arguments: ArrayLike) -> _Array:
         """Return the values as float64, or complex128 where an argument is complex."""
@@ -467,14 +482,20 @@ def _coefficients_by_logs(program: Program) -> dict[int, float]:
         elif 1 < 2 * node < 4 and sp.Rational(float(node)) != node:
             coefficients[slot] = node
             near_one.add(slot)
-    for slot in program.results:
-        coefficients.pop(slot, None)
+    only = coefficients_only(program, coefficients, near_one)
+    return {slot: _double(sp.log(coefficients[slot])) for slot in only}
+
+
+def coefficients_only(
+    program: Program, slots: Iterable[int], near_one: Collection[int]
+) -> list[int]:
+    """Return which of some constants nothing but sums of exponentials reads, as coefficients."""
+    used = set(program.results)
     for step in program.steps:
-        used = set(step.operands)
-        if step.operation in _SUMS_OF_EXPONENTIALS:
-            used = set(step.operands[1::2])
+        if step.operation not in _SUMS_OF_EXPONENTIALS:
+            used.update(step.operands)
+            continue
+        used.update(step.operands[1::2])
         if step.operation == "unit_log_sum_exp":  # 1 is told from Σ c there, not from its log
-            used |= near_one.intersection(step.operands)
-        for slot in used:
-            coefficients.pop(slot, None)
-    return {slot: _double(sp.log(node)) for slot, node in coefficients.items()}
+            used.update(slot for slot in near_one if slot in step.operands)
+    return [slot for slot in slots if slot not in used]

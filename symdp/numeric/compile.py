@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import sympy as sp
@@ -26,8 +27,9 @@ from symdp.emit.exact import real_ball
 from symdp.emit.mass import names_of_masses
 from symdp.errors import InputError
 from symdp.interrupt import generation
+from symdp.model.pair import Pair
 from symdp.numeric.closed import ClosedMasses
-from symdp.numeric.formula import continues
+from symdp.numeric.formula import Formula, continues
 from symdp.numeric.laws.table import LogDensityTable
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
@@ -44,7 +46,6 @@ from symdp.tolerances import BITS, MANY_BITS
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
-    from symdp.model.pair import Pair
     from symdp.numeric.step import Moment
 
 # of a table in log u, down from half a piece's length: far out a function of u is a line
@@ -70,13 +71,14 @@ def compiled_law(pair: Pair, name: str) -> LossLaw:
         step = _finite_step(name, pair)
         return LossLaw(step, None, read_moment=lambda: _moment_of_pair(pair))
     integer = pair.is_discrete
-    derived = pieces_in_numbers(pair)
-    compiled = compiled_pieces(pair)
-    smooth = [piece for _, piece in compiled if piece is not None]
+    alike, others = _alike_alternatives(pair, name)
+    derived = _derived_pieces(others)
+    compiled = compiled_pieces(others)
+    smooth = [*alike, *(piece for _, piece in compiled if piece is not None)]
     flat_sources = [source for source, piece in compiled if piece is None]
     flat = flat_masses(flat_sources, variable)
     step = _with_atoms(Step(name, tuple(smooth)), flat)
-    has_both = any(p.log_p is not None and p.log_q is not None for p in derived)
+    has_both = bool(alike) or any(p.log_p is not None and p.log_q is not None for p in derived)
     is_reversible = not integer and has_both
     only_q = []
     if is_reversible:
@@ -91,6 +93,66 @@ def compiled_law(pair: Pair, name: str) -> LossLaw:
     )
 
 
+_Alternative: TypeAlias = "tuple[sp.Expr, Pair]"
+
+
+def _alike_alternatives(pair: Pair, name: str) -> tuple[list[SmoothPiece], Pair]:
+    """Return the pieces of alternatives that differ in weights alone, and the pair of the others.
+
+    Of a batch whose size shows there is one alternative for each size, all of the same densities:
+    what they are mixed with, and how likely each is, are symbols of one formula.
+    """
+    groups: dict[object, list[_Alternative]] = {}
+    for weight, alternative in pair.alternatives:
+        zeros = tuple(w == 0 for w in (*alternative.p_weights, *alternative.q_weights))
+        key = alternative.components, alternative.support, alternative.atoms, zeros
+        groups.setdefault(key, []).append((weight, alternative))
+    pieces: list[SmoothPiece] = []
+    others: list[_Alternative] = []
+    for group in groups.values():
+        alike = _pieces_of_group(group, name)
+        pieces += alike
+        if not alike:
+            others += group
+    return pieces, replace(pair, alternatives=tuple(others))
+
+
+def _pieces_of_group(group: Sequence[_Alternative], name: str) -> list[SmoothPiece]:
+    """Return the pieces of all alternatives of a group, none where one formula does not serve."""
+    _, first = group[0]
+    if len(group) == 1 or first.support.kind != "interval" or first.alternatives:
+        return []
+    rows = [(weight, *pair.p_weights, *pair.q_weights) for weight, pair in group]
+    entries: list[sp.Expr] = []
+    symbols: dict[str, sp.Symbol] = {}
+    columns: list[tuple[sp.Expr, ...]] = []
+    for number, column in enumerate(zip(*rows, strict=True)):
+        if len(set(column)) == 1:
+            entries.append(column[0])
+            continue
+        symbol = sp.Symbol(f"weight_{number:03d}", positive=True)  # names sort like columns
+        symbols[symbol.name] = symbol
+        entries.append(symbol)
+        columns.append(column)
+    if not all(value.is_Rational for column in columns for value in column):
+        return []
+    share, *weights = entries
+    count = len(first.components)
+    template = replace(first, p_weights=tuple(weights[:count]), q_weights=tuple(weights[count:]))
+    choice = Pair(first.variable, first.support, (), (), (), ((share, template),))
+    pieces: list[SmoothPiece] = []
+    # Values may decide what symbols do not.
+    with suppress(InputError, NotImplementedError, TypeError):
+        formula = Formula(pieces_in_numbers(choice), symbols, choice, below_one=())
+        for row in zip(*columns, strict=True):
+            law = formula.at([Fraction(int(value.p), int(value.q)) for value in row], name)
+            if law is None:
+                return []
+            pieces += law.step.pieces
+        return pieces
+    return []
+
+
 def _moment_of_pair(pair: Pair) -> Moment | None:
     """Return M of a pair as a sum of rational functions times exponentials, if it is one."""
     from symdp.density.exponential_sum import exponential_sum
@@ -103,10 +165,17 @@ def _moment_of_pair(pair: Pair) -> Moment | None:
 
 
 @lru_cache(maxsize=256)
+def _derived_pieces(pair: Pair) -> tuple[Piece, ...]:
+    if not (pair.components or pair.alternatives):
+        return ()
+    return pieces_in_numbers(pair)
+
+
+@lru_cache(maxsize=256)
 def compiled_pieces(pair: Pair) -> tuple[tuple[Piece, SmoothPiece | None], ...]:
     """Return the pieces with an outcome in numbers; None for one loss of many integers."""
     integer = pair.is_discrete
-    pieces = [piece for piece in pieces_in_numbers(pair) if piece.log_p is not None]
+    pieces = [piece for piece in _derived_pieces(pair) if piece.log_p is not None]
     flat = {}
     if integer:
         flat = flat_masses(pieces, pair.variable)

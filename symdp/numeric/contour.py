@@ -108,8 +108,8 @@ def contour_answer(
     must_end = most <= TOLERABLE
     for trace in (_traced_line, _traced_cut_line):
         shared = on_shared_lines(law, epsilon, trace)
-        is_wide = shared is not None and not _is_narrow(shared, COUNTED)
-        if law.has_atoms and is_wide and must_end:
+        is_wide = must_end and shared is not None and not _is_narrow(shared, COUNTED)
+        if law.has_atoms and is_wide:
             # Atoms are kinks of δ. Next to them a line of ε alone has what others and balls lack.
             lines = own_lines(law.singly(), epsilon, must_end)
             if lines is not None and lines[1] and _is_narrow(lines[0], 10.0 * SETTLED):
@@ -267,8 +267,7 @@ class Refused(Enum):
 
 Traced = Line | Refused
 Trace = Callable[[SumLaw, float, float, float], Traced]
-# what is traced
-Found = TypeVar("Found")
+Found = TypeVar("Found")  # what is traced
 
 
 def epsilon_near(law: SumLaw, log_delta: float) -> float | None:

@@ -29,7 +29,7 @@ from symdp.emit.arb import (
     compile_arb_together,
 )
 from symdp.emit.exact import real_ball
-from symdp.emit.numpy import NumpyFunction, NumpyFunctions
+from symdp.emit.numpy import NumpyFunction, NumpyFunctions, coefficients_only
 from symdp.emit.steps import Program
 from symdp.emit.steps import Step as Operation
 from symdp.errors import InputError
@@ -497,8 +497,7 @@ class PieceFormula:
         whole, terms, *single = self._programs
         functions = []
         for program in single:
-            numbers = _numbers(program, constants)
-            functions.append(NumpyFunction(program, numbers=numbers))
+            functions.append(NumpyFunction(program, *_numbers(program, constants)))
         log_p, log_q, loss = functions
         return SmoothPiece(
             lower=lower,
@@ -507,13 +506,13 @@ class PieceFormula:
             log_q=log_q,
             loss=loss,
             ball=ball,
-            log_terms=NumpyFunctions(terms, numbers=_numbers(terms, constants)),
+            log_terms=NumpyFunctions(terms, *_numbers(terms, constants)),
             flat=self._flat,
             log_mass=log_mass,
             monotone=self._monotone,
             integer=self._integer,
             ends=ends,
-            joint=NumpyFunctions(whole, numbers=_numbers(whole, constants)),
+            joint=NumpyFunctions(whole, *_numbers(whole, constants)),
             closed=self._closed_masses(constants),
         )
 
@@ -621,8 +620,19 @@ def _is_usable(ball: arb) -> bool:
     return 1.0 / _MOST < size < _MOST
 
 
-def _numbers(program: Program, constants: dict[sp.Expr, arb]) -> list[float]:
-    return [float(constants[c].mid()) for c in program.constants]
+def _numbers(
+    program: Program, constants: dict[sp.Expr, arb]
+) -> tuple[list[float], dict[int, float]]:
+    """Return the constants of a program, and the logs of those near 1 that no double holds."""
+    balls = [constants[constant] for constant in program.constants]
+    numbers = [float(ball.mid()) for ball in balls]
+    near_one = {}
+    for slot, (ball, number) in enumerate(zip(balls, numbers, strict=True), len(program.symbols)):
+        is_exact = ball == number  # of balls, != is no opposite of that
+        if 0.5 < number < 2.0 and not is_exact:
+            near_one[slot] = ball
+    only = coefficients_only(program, near_one, near_one)
+    return numbers, {slot: float(near_one[slot].log().mid()) for slot in only}
 
 
 # by name in a record on disk

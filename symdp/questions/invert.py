@@ -112,9 +112,7 @@ def invert_larger(
     return inverses
 
 
-def _decisive(
-    accountant: Accountant, law: SumLaw, epsilon: float, log_delta: float
-) -> Answer:
+def _decisive(accountant: Accountant, law: SumLaw, epsilon: float, log_delta: float) -> Answer:
     """Return log δ(ε) in doubles where its interval tells whether it is met, else all of it."""
     if isinstance(accountant, FloatAccountant):
         answer = accountant.near(law, epsilon)

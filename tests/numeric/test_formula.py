@@ -143,3 +143,39 @@ def test_an_exponential_stretch_of_constant_loss_has_its_mass_in_closed_form(mad
             [piece.lower, 0.5 * (max(piece.lower, -9.0) + min(piece.upper, 9.0)), piece.upper],
         )
         assert piece.log_mass == pytest.approx(float(mpmath.log(mass)), abs=1e-13)
+
+
+def test_alternatives_that_differ_in_weights_have_one_formula(monkeypatch):
+    """One alternative for each size of a batch: the same law as where each is derived by itself."""
+    average = mechanisms.laplace(b="5/2").subsample(
+        "poisson", "1/30", records=60, released="average"
+    )
+    pair = average.pair("remove")
+    together = compiled_law(pair, "together")
+    compiled = import_module("symdp.numeric.compile")
+    monkeypatch.setattr(compiled, "_pieces_of_group", lambda group, name: [])
+    one_by_one = compiled_law(pair, "one by one")
+    assert len(together.step.pieces) == len(one_by_one.step.pieces) > 20
+    assert together.is_reversible
+    assert one_by_one.is_reversible
+    tilts = np.asarray([-1.0, -0.4, 0.5, 3.0])
+    for law, other in ((together, one_by_one), (together.reversed(), one_by_one.reversed())):
+        assert law.mass_at_infinity == pytest.approx(other.mass_at_infinity, rel=1e-12)
+        values = law.transform(tilts) + tilts * law.base.mean
+        others = other.transform(tilts) + tilts * other.base.mean
+        np.testing.assert_allclose(values, others, rtol=1e-12, atol=1e-15)
+
+
+def test_a_constant_next_to_1_leads_a_small_loss_unrounded():
+    """log(99/100 + W e^{…}) is as small as q: 99/100 is no double, and counts by its logarithm."""
+    average = mechanisms.gaussian(sigma="3/2").subsample(
+        "poisson", "1/100", records=200, released="average"
+    )
+    law = compiled_law(average.pair("remove"), "average")
+    x = np.linspace(-3.0, 3.0, 101)
+    moving = [piece for piece in law.step.pieces if not piece.flat]
+    for piece in moving[:5]:
+        _, _, loss = piece.values(x)
+        _, exact = piece.rounded(x)
+        assert np.abs(loss - exact).max() <= 4e-17 + 1e-14 * np.abs(exact).max()
+        assert np.sqrt(np.mean((loss - exact) ** 2)) < 2e-17

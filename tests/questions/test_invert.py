@@ -90,3 +90,15 @@ def test_a_direction_far_below_the_other_one_is_not_computed(monkeypatch):
     both = steps.delta([8.5, 9.0])
     assert computed == ["remove", "remove"]
     assert list(both.delta) == [steps.delta(e, direction="remove").delta for e in (8.5, 9.0)]
+
+
+def test_epsilon_asks_balls_only_where_they_narrow_it(monkeypatch):
+    """δ at 8e-11 by doubles is ε at 3e-12: nothing is asked in balls, and the interval holds ε."""
+    asked = []
+    monkeypatch.setattr(route, "_sharpened", lambda *answer: asked.append(answer))
+    noise = mechanisms.gaussian(sigma=4)
+    steps = compose(noise.subsample("with_replacement", "1/1000", batch=10), 1000)
+    answer = steps.epsilon(1e-5)
+    assert not asked
+    assert answer.lower <= 0.7362275581833 <= answer.upper  # by a certificate of δ to 10 digits
+    assert answer.upper - answer.lower < 1e-11 * answer.upper
