@@ -279,7 +279,9 @@ def _panels_that_count(
             waiting += [(middle, right), (left, middle)]
         else:
             break
-    raise AccuracyError("a part of the loss needs too many panels")
+    raise AccuracyError(
+        "a part of the loss needs too many panels; ask for fewer digits, or compose more steps"
+    )
 
 
 def _panel_between(

@@ -240,7 +240,10 @@ def enclose_sum(kinds: Kinds, epsilon: Fraction, digits: int, work: float = 1.0)
 def _first_that_serves(
     ways: Iterable[_Way], question: _ProfileQuestion, digits: int, work: float = 1.0
 ) -> tuple[str, arb]:
-    """Return the name of the first way that has the digits, and its ball."""
+    """Return the name of the first way that has the digits, and its ball.
+
+    Where none has, the first refusal is raised.
+    """
     refusals: list[AccuracyError] = []
     for way in ways:
         try:
@@ -254,8 +257,10 @@ def _first_that_serves(
         least_digits = digits if way.is_sharp else min(digits, LEAST_DIGITS)
         if question.is_met(ball, least_digits):
             return way.name, ball
-    reasons = "; ".join(dict.fromkeys(map(str, refusals)))
-    raise AccuracyError(reasons or "the enclosure stays too wide; ask for fewer digits")
+    # What the row says that suits the question best; those below it are tried for want of it.
+    if refusals:
+        raise refusals[0]
+    raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
 
 
 @dataclass(frozen=True)
