@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is no part of what is installed
 
+from benchmarks import strangers  # noqa: E402
 from benchmarks.days import measure, questions, scaling  # noqa: E402
 from benchmarks.days import page as days_page  # noqa: E402
 from benchmarks.frozen import __main__ as frozen  # noqa: E402
@@ -412,3 +413,15 @@ def test_mutations_are_drawn_alike_and_found_again_in_a_text_that_moved(tmp_path
     moved = again(tmp_path, own, before.split("\n")[own.line - 1])
     assert moved is not None
     assert moved.applied("# moved\n" + before) == "# moved\n" + own.applied(before)
+
+
+def test_the_page_of_strangers_names_what_is_asked():
+    """The same densities and the same questions, in any order."""
+    text = (ROOT / "docs/strangers.md").read_text(encoding="utf-8")
+    _, _, names = text.partition("## The densities")
+    listed = " ".join(names.split("\n\n")[1].split()).rstrip(".").split("; ")
+    assert sorted(listed) == sorted(strangers.UNSEEN | strangers.TWENTY)
+    asked = strangers.questions(strangers.UNSEEN["two far normals"])
+    table = text.partition("| asked |")[2].partition("## ")[0]
+    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
+    assert [row for row in rows if row not in ("---", "all")] == list(asked)
