@@ -18,12 +18,14 @@ from functools import lru_cache, reduce
 import sympy as sp
 from flint import arb
 
+from symdp.density.normal_form import waves_are_plain
 from symdp.density.records import DISTANCE
 from symdp.density.signs import sign_of
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import find_cut
 from symdp.emit.ranges import Ranges, Seen
 from symdp.errors import AccuracyError, InputError
+from symdp.model import tidy
 
 _FARTHEST = 64  # doublings of a place: a slope that is steep is so before
 _MOST_PARTS = 16  # of an exponential taken apart
@@ -96,11 +98,12 @@ class _Slope:
 
     def __init__(self, exponent: sp.Expr) -> None:
         self._height = compile_arb(exponent, [DISTANCE])
-        plain = exponent.rewrite(sp.exp) if exponent.has(sp.cosh, sp.sinh) else exponent
-        slope = sp.expand(sp.diff(plain, DISTANCE))
+        self._forms = list[Ranges]()
+        if not waves_are_plain(exponent, DISTANCE):  # tan, of an interval's end mapped to ∞
+            return
+        slope = sp.expand(sp.diff(tidy.without_hyperbolics(exponent), DISTANCE))
         terms = sp.Add.make_args(slope)
         lead = max(terms, key=_log_size)
-        self._forms = list[Ranges]()
         with suppress(InputError):  # of a function that has no intervals
             ratios = [sp.powsimp(term / lead, combine="exp") for term in terms]
             inner = (

@@ -39,6 +39,7 @@ from symdp.emit.exact import end_ball, real_ball
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
+from symdp.model import tidy
 from symdp.model.pair import Pair
 from symdp.tolerances import MASS_BITS, SHORT_TIME, SOME_TIME, SUMS_ROUNDED
 
@@ -313,8 +314,7 @@ def _exponents(far: sp.Expr) -> list[sp.Expr]:
     """Return gᵢ with |f| ≤ Σ e^{gᵢ}, the logarithms of its terms; none if they are too many."""
     if far.has(sp.Sum):
         return []
-    if far.has(sp.functions.elementary.hyperbolic.HyperbolicFunction):
-        far = far.rewrite(sp.exp)
+    far = tidy.without_hyperbolics(far)
     if far.has(sp.erf):  # 1 − erf(z) is no difference then
         far = far.rewrite(sp.erfc)
     spread = sp.expand(far, power_base=False, power_exp=False, log=False, basic=False)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 
 import sympy as sp
+from sympy.functions.elementary.trigonometric import TrigonometricFunction
 
 from symdp.density.gammas import COUNTING, reduced
 from symdp.density.signs import sign_from_one_on, sign_of
@@ -547,21 +548,12 @@ def _form_anywhere(expression: sp.Expr, x: sp.Symbol) -> LogForm | None:
 
 def _form_at(expression: sp.Expr, x: sp.Symbol, at: sp.Expr | None) -> LogForm:
     builder = _Builder(x, at)
-    builder.add(_without_turns(_without_hyperbolics(expression, x), x), sp.S.One)
+    builder.add(_without_turns(tidy.without_hyperbolics(expression, x), x), sp.S.One)
     return builder.form()
 
 
 class _PointNeeded(Exception):  # noqa: N818  (a signal between two functions of this file)
     """A base changes its sign somewhere."""
-
-
-def _without_hyperbolics(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
-    hyperbolic = sp.functions.elementary.hyperbolic.HyperbolicFunction
-
-    def is_hyperbolic(node: sp.Basic) -> bool:
-        return isinstance(node, hyperbolic) and x in node.free_symbols
-
-    return expression.replace(is_hyperbolic, lambda node: node.rewrite(sp.exp))
 
 
 def _without_turns(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -847,6 +839,15 @@ def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return sp.Mul(*factors)
 
 
+def waves_are_plain(expression: sp.Expr, x: sp.Symbol) -> bool:
+    """Whether sin, tan and the like are of polynomials alone."""
+    return all(wave.args[0].is_polynomial(x) for wave in expression.atoms(TrigonometricFunction))
+
+
+_FAR_POINTS = (10**6, 10**9, 10**12)  # at which the larger of two exponents is seen
+_LESS_FAR_POINTS = (10, 30, 100)
+
+
 def _dominating(exponents: list[sp.Expr], x: sp.Symbol) -> sp.Expr:
     """Return the exponent that is largest as x → ∞, as far as that is certain, or seen far out.
 
@@ -858,7 +859,9 @@ def _dominating(exponents: list[sp.Expr], x: sp.Symbol) -> sp.Expr:
         if gap.is_polynomial(x):
             is_larger = sign_of(sp.Poly(gap, x).LC()) == 1
         else:
-            far_points = [sp.Integer(10) ** power for power in (6, 9, 12)]
+            far_points = _FAR_POINTS
+            if not waves_are_plain(gap, x):  # tan e^{−x}, of which mpmath takes e^x digits of π
+                far_points = _LESS_FAR_POINTS
             far_gaps = [gap.subs(x, point).evalf(15) for point in far_points]
             is_larger = all(far_gap.is_comparable and far_gap > 0 for far_gap in far_gaps)
         if is_larger:

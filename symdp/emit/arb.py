@@ -689,7 +689,7 @@ def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
     plain = compile_arb(term, [variable])
     if not term.has(hyperbolic, sp.factorial, sp.gamma, sp.binomial):
         return plain
-    factored = sp.factor_terms(term.rewrite(sp.exp))
+    factored = sp.factor_terms(term.rewrite(hyperbolic, sp.exp))
     logarithm = sp.expand_log(sp.log(factored), force=True)
     compiled = compile_arb(logarithm, [variable])
 

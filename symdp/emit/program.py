@@ -49,7 +49,7 @@ _DIRECT: dict[type[sp.Basic], str] = {
 
 # Heads that are written through others first.
 _REWRITES: dict[type[sp.Basic], str] = {
-    sp.sec: "cos", sp.csc: "sin", sp.cot: "tan", sp.sech: "cosh", sp.csch: "sinh", sp.coth: "tanh",
+    sp.sec: "cos", sp.csc: "sin", sp.sech: "cosh", sp.csch: "sinh", sp.coth: "tanh",
     sp.factorial: "gamma", sp.binomial: "gamma", sp.beta: "gamma", sp.RisingFactorial: "gamma",
     sp.erf2: "erf",
 }  # fmt: skip
@@ -186,6 +186,9 @@ class _Builder:
                 order = node.args[0]
                 exact = (int(order.p), int(order.q))
             return self._append_step(operation, [self.visit(part) for part in arguments], exact)
+        if isinstance(node, sp.cot):  # not 1/tan, whose ball has a pole where this is 0
+            (argument,) = node.args
+            return self.visit(sp.cos(argument) / sp.sin(argument))
         if head in _REWRITES:
             rewritten = node.rewrite(getattr(sp, _REWRITES[head]))
             if rewritten.func is not head:

@@ -12,6 +12,20 @@ import sympy as sp
 
 from symdp.interrupt import attempt
 
+
+def without_hyperbolics(expression: sp.Expr, x: sp.Symbol | None = None) -> sp.Expr:
+    """Write cosh, tanh and the like, of x alone if it is given, through exponentials.
+
+    What they are functions of stays: SymPy would make cosh(cos u) one of complex exponentials.
+    """
+    hyperbolic = sp.functions.elementary.hyperbolic.HyperbolicFunction
+
+    def is_meant(node: sp.Basic) -> bool:
+        return isinstance(node, hyperbolic) and (x is None or x in node.free_symbols)
+
+    return expression.replace(is_meant, lambda node: node.rewrite(sp.exp, deep=False))
+
+
 _HIGHEST = 64  # power of one exponential in a polynomial
 
 
@@ -23,10 +37,7 @@ class Generators:
     """
 
     def __init__(self, expression: sp.Expr) -> None:
-        hyperbolic = sp.functions.elementary.hyperbolic.HyperbolicFunction
-        plain = expression.replace(
-            lambda node: isinstance(node, hyperbolic), lambda node: node.rewrite(sp.exp)
-        )
+        plain = without_hyperbolics(expression)
         nodes = sorted(_exponentials(plain), key=sp.default_sort_key)
         parts = {node: _exponent_parts(node) for node in nodes}
         exponents = [term for terms in parts.values() for term in terms.items()]

@@ -23,7 +23,7 @@ from symdp.capacity import afford
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import distinct
 from symdp.numeric.step import Array, Index, SmoothPiece
-from symdp.tolerances import ABOVE_ROUNDING, BITS, MASS_ROUNDED
+from symdp.tolerances import ABOVE_ROUNDING, BITS, MANY_BITS, MASS_ROUNDED
 
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
@@ -401,20 +401,18 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
         typical = np.abs(outline.x[_has_mass(outline)])
         largest = max(float(typical.max(initial=1.0)), 1.0)
         unit = arb(2.0 ** math.ceil(math.log2(largest)))
+
+    def loss_with(cancelled: int, octaves: int, share: float | arb = 0.0) -> arb | None:
+        """Return the loss so many octaves towards the end, and a share more."""
+        with ctx.workprec(BITS):
+            distance = unit * arb(2) ** octaves * (1 + arb(share))
+            x = -inward * distance
+            if math.isfinite(end):
+                x = end_ball + inward * unit * unit / distance
+        return _loss_ball(piece, x, BITS + cancelled)
+
     for step in (60, 20, 4):  # powers of two between the places
-        cancelled = 6 * step  # bits of x² at the last place, that ℓ may lose
-
-        def loss_at(
-            octaves: int, share: float | arb = 0.0, cancelled: int = cancelled
-        ) -> arb | None:
-            """Return the loss so many octaves towards the end, and a share more."""
-            with ctx.workprec(BITS):
-                distance = unit * arb(2) ** octaves * (1 + arb(share))
-                x = -inward * distance
-                if math.isfinite(end):
-                    x = end_ball + inward * unit * unit / distance
-            return _loss_ball(piece, x, BITS + cancelled)
-
+        loss_at = partial(loss_with, 6 * step)  # bits of x² at the last place, that ℓ may lose
         first, second, third = (loss_at(step * k) for k in (1, 2, 3))
         if first is None or second is None or third is None:
             continue
@@ -434,6 +432,19 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
             crests = _crests(partial(loss_at, step), waves)
             return waves if crests is None else crests
         return arb.pos_inf() if third > second else arb.neg_inf()
+    return _settled([loss_with(MANY_BITS, octave) for octave in (1, 2, 3)])
+
+
+def _settled(losses: Sequence[arb | None]) -> arb | None:
+    """Return the last loss where none differs from it, as where an exponential of one settles."""
+    known = [loss for loss in losses if loss is not None]
+    if len(known) < len(losses):
+        return None
+    last = known[-1]
+    with ctx.workprec(BITS):
+        change = max((abs(loss - last).upper() for loss in known), default=arb(0))
+        if change < MASS_ROUNDED * MASS_ROUNDED:
+            return last + 2 * arb(0, change)
     return None
 
 

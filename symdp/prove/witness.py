@@ -24,6 +24,7 @@ from sympy.printing.str import StrPrinter
 from symdp.decimal_text import scientific
 from symdp.emit.exact import LN10, constant_value
 from symdp.errors import AccuracyError
+from symdp.model import tidy
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.model.pair import Pair
 from symdp.prove import check_certificate
@@ -198,12 +199,7 @@ def _in_grammar(law: sp.Expr) -> sp.Expr:
     law = law.replace(sp.erfc, lambda u: 1 - sp.erf(u))
     law = law.replace(sp.Max, lambda *u: reduce(larger, u))
     law = law.replace(sp.Min, lambda *u: reduce(smaller, u))
-    hyperbolic = (sp.sinh, sp.cosh, sp.tanh, sp.sech, sp.csch, sp.coth)
-
-    def is_hyperbolic(node: sp.Basic) -> bool:
-        return isinstance(node, hyperbolic)
-
-    return law.replace(is_hyperbolic, lambda node: node.rewrite(sp.exp))
+    return tidy.without_hyperbolics(law)
 
 
 def _is_readable(text: str) -> bool:
