@@ -41,6 +41,7 @@ def test_an_interval_that_is_mapped_from_the_line(density, shift, n):
     assert mapped.upper - mapped.lower < 1e-12
 
 
+@pytest.mark.slow
 def test_a_loss_that_settles_as_fast_as_an_exponential_of_one():
     """ℓ of 1/cosh (sinh y − s) is at most s, which no ball shows at 2⁶⁰."""
     shift = sp.Rational(1, 4)
