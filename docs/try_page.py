@@ -11,8 +11,9 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from symdp.emit.standalone.tables import tables
 from symdp.emit.standalone.translate import JAVASCRIPT, translate
-from symdp.emit.standalone.write import gauss_legendre, runtime
+from symdp.emit.standalone.write import error_functions, runtime
 from symdp.page.panel import POLICY
 from symdp.questions.steps.smaller_shifts import DOMINATES, MAY_LOSE_MORE, NO_SMALLER
 from symdp.version import __version__
@@ -20,7 +21,6 @@ from symdp.version import __version__
 HERE = Path(__file__).parent
 _HOOKS = ("log_p", "log_q", "loss_at", "term")
 _TABLES = ("KIND", "FLAT", "LOWER", "UPPER", "LOSS", "SERIES_LOW", "SERIES_HIGH")
-_NODES = 20  # of a panel, as in the accountant
 
 
 def _source(name: str) -> str:
@@ -30,20 +30,19 @@ def _source(name: str) -> str:
 def accountant() -> str:
     """Return the accountant that every emitted JavaScript holds, its Gauss rule and primitives."""
     read = files("symdp.emit.standalone.runtime").joinpath
-    places, weights = gauss_legendre(_NODES)
-    rule = {"PLACES": [*(-x for x in places), *reversed(places)]}
-    rule["WEIGHTS"] = [*weights, *reversed(weights)]
+    rule = tables()
     lists = "\n".join(
         f"const {name} = Float64Array.of({', '.join(map(repr, values))});"
         for name, values in rule.items()
     )
     declared = {name: ["float", "Number", "Vector"] for name in _HOOKS}
-    tables = frozenset([*_TABLES, *rule])
+    names = frozenset([*_TABLES, *rule])
     return "\n".join(
         [
             read("primitives.js").read_text("utf-8").strip("\n"),
             lists,
-            translate(runtime(), JAVASCRIPT, declared, tables),
+            error_functions("javascript"),
+            translate(runtime(), JAVASCRIPT, declared, names),
         ]
     )
 

@@ -7,13 +7,6 @@ const logGamma = (x) => {
   if (x > 0) return told(lgamma(x), 8 * UNIT * (1 + absolute(lgamma(x)) + x * absolute(log(x))));
   return NaN;
 };
-/* log erfc where erfc itself underflows: its continued fraction */
-function logErfc(x) {
-  if (x < 2) return log(erfc(x));
-  let f = 0;
-  for (let k = 120; k > 0; k--) f = (0.5 * k) / (x + f);
-  return -x * x - log(sqrt(PI) * (x + f));
-}
 /* The integrals of the Bessel functions; both integrands are analytic, so that equal steps are enough. */
 function logBesselK(order, x) {
   const far = Math.acosh(1 + (750 + 40 * absolute(order)) / x), count = 4000;
@@ -185,7 +178,7 @@ function logarithm(tree, variable, given) {
       });
     }
     case "erfc": return positive((x, dx) => {
-      const a = first(x, dx), v = logErfc(a);
+      const a = first(x, dx), v = log_erfc(a);
       return told(v, 2 * (absolute(a) + 2) * wrong + 8 * UNIT * (1 + absolute(v)));
     });
     case "gamma": case "factorial": {

@@ -126,27 +126,6 @@ def test_a_line_that_is_not_laid_gives_no_answer_of_another_epsilon(monkeypatch)
         accountant.between_ends(one, 1.0, 0.5)
 
 
-def test_differences_of_erf_do_not_cancel_in_a_program(monkeypatch):
-    from symdp.emit.standalone.runtime import primitives
-    from symdp.emit.standalone.write import gauss_legendre
-
-    nodes, weights = gauss_legendre(20)
-    monkeypatch.setattr(primitives, "PLACES", [*(-x for x in nodes), *reversed(nodes)])
-    monkeypatch.setattr(primitives, "WEIGHTS", [*weights, *reversed(weights)])
-    mpmath.mp.dps = 60
-    for m, h in ((0.1, 0.2), (3.0, 0.4), (9.0, 2.0), (1.0, 3.0), (40.0, 0.001), (2.5, 2.4)):
-        truth = mpmath.log(mpmath.erfc(mpmath.mpf(m) - h) - mpmath.erfc(mpmath.mpf(m) + h))
-        with np.errstate(all="ignore"):  # as every answer has it
-            value = float(primitives.log_erf_difference(-m, h))
-        assert value == pytest.approx(float(truth), rel=1e-13, abs=1e-13)
-    for x in (-3.0, 0.5, 8.0, 26.0, 400.0):
-        truth = mpmath.log(mpmath.erfc(x))
-        with np.errstate(all="ignore"):
-            value = float(primitives.log_erfc(x))
-        assert value == pytest.approx(float(truth), rel=1e-13)
-    mpmath.mp.dps = 15
-
-
 @pytest.mark.slow
 @needs_node
 def test_epsilon_s_ends_hold_delta_s(tmp_path: Path):

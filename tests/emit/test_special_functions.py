@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 from emitted import COMPILER, NODE
 
-from symdp.emit.standalone.write import gauss_legendre
+from symdp.emit.standalone.tables import tables
+from symdp.emit.standalone.write import error_functions
 
-PAIRS = ((0.1, 0.2), (3.0, 0.4), (9.0, 2.0), (1.0, 3.0), (40.0, 0.001), (2.5, 2.4), (-3.0, 0.4))
-PLACES = (-3.0, 0.5, 8.0, 26.0, 400.0)
+PAIRS = (
+    (0.1, 0.2), (3.0, 0.4), (9.0, 2.0), (1.0, 3.0), (40.0, 0.001), (2.5, 2.4), (-3.0, 0.4),
+    (0.3, 0.31), (0.26, 0.48), (0.25, 0.51), (1e-9, 1e-9), (3.0, 0.04), (3.0, 0.0417), (20.0, 19.9),
+)  # fmt: skip
+PLACES = (-30.0, -3.0, -0.2, 1e-9, 0.3, 0.5, 0.999, 1.001, 1.9, 3.75, 8.0, 26.0)
 READ = files("symdp.emit.standalone.runtime").joinpath
 HEAD = """#include <math.h>
 #include <setjmp.h>
@@ -26,41 +30,57 @@ HEAD = """#include <math.h>
 
 
 def truths() -> list[float]:
-    """Return the logarithms by mpmath, in the order in which they are asked."""
+    """Return differences of erf, log erfc, erf and erfc by mpmath, in the order of questions."""
     with mpmath.workdps(60):
-        differences = [
-            mpmath.log(mpmath.erfc(mpmath.mpf(m) - h) - mpmath.erfc(mpmath.mpf(m) + h))
-            for m, h in [(abs(m), h) for m, h in PAIRS]
-        ]
-        return [float(v) for v in (*differences, *(mpmath.log(mpmath.erfc(x)) for x in PLACES))]
-
-
-def rule() -> tuple[str, str]:
-    """Return the nodes and the weights of a panel, as both languages write them."""
-    nodes, weights = gauss_legendre(20)
-    places = [*(-x for x in nodes), *reversed(nodes)]
-    both = [*weights, *reversed(weights)]
-    return ", ".join(map(repr, places)), ", ".join(map(repr, both))
+        values = []
+        for middle, half in PAIRS:
+            m, h = abs(mpmath.mpf(middle)), mpmath.mpf(half)
+            values.append(mpmath.log(mpmath.erfc(m - h) - mpmath.erfc(m + h)))
+        for function in (lambda x: mpmath.log(mpmath.erfc(x)), mpmath.erf, mpmath.erfc):
+            values += [function(mpmath.mpf(x)) for x in PLACES]
+        return [float(v) for v in values]
 
 
 def agree(printed: list[float]) -> None:
+    """Differences and logarithms may be off by a few roundings of what they are made of."""
     expected = truths()
     assert len(printed) == len(expected)
-    for value, truth in zip(printed, expected, strict=True):
-        assert value == pytest.approx(truth, rel=1e-13, abs=1e-13)
+    logarithms = len(PAIRS) + len(PLACES)
+    for i, (value, truth) in enumerate(zip(printed, expected, strict=True)):
+        absolute = 3e-15 if i < logarithms else 0.0
+        assert value == pytest.approx(truth, rel=1.5e-15, abs=absolute)
+
+
+def list_of(name: str) -> str:
+    return ", ".join(map(repr, tables()[name]))
+
+
+def test_python_has_erf(monkeypatch):
+    from symdp.emit.standalone.runtime import erf
+
+    for name in ("SCALED_ERFC", "SMALL_ERF"):
+        monkeypatch.setattr(erf, name, tables()[name])
+    middles, halves = np.array(PAIRS).T
+    x = np.array(PLACES)
+    with np.errstate(all="ignore"):  # as every answer has it
+        parts = [erf.log_erf_difference(middles, halves), erf.log_erfc(x), erf.erf(x), erf.erfc(x)]
+        assert np.isnan(erf.log_erf_difference(np.ones(1), -1e-3))
+        assert erf.log_erfc(np.array([1e5, np.inf])).tolist()[1] == -np.inf
+    agree(np.concatenate(parts).tolist())
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
-def test_c_has_log_erfc_and_differences_of_erf(tmp_path: Path):
+def test_c_has_erf(tmp_path: Path):
     source = tmp_path / "asked.c"
-    places, weights = rule()
     asked = [f'printf("%.17g\\n", log_erf_difference({m!r}, {h!r}));' for m, h in PAIRS]
-    asked += [f'printf("%.17g\\n", log_erfc({x!r}));' for x in PLACES]
+    for name in ("log_erfc", "erf", "erfc"):
+        asked += [f'printf("%.17g\\n", {name}({x!r}));' for x in PLACES]
     lines = [
         HEAD + READ("primitives.c").read_text("utf-8"),
-        f"static double places[] = {{ {places} }}, weights[] = {{ {weights} }};",
+        f"static double numbers[] = {{ {list_of('SCALED_ERFC')} }};",
+        f"static vector SCALED_ERFC = {{ numbers, {len(tables()['SCALED_ERFC'])} }};",
+        error_functions("c"),
         "int main(void) {",
-        "PLACES.at = places; WEIGHTS.at = weights; PLACES.size = WEIGHTS.size = 20;",
         *asked,
         "return 0; }",
     ]
@@ -73,17 +93,16 @@ def test_c_has_log_erfc_and_differences_of_erf(tmp_path: Path):
 
 
 @pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
-def test_javascript_has_log_erfc_and_differences_of_erf(tmp_path: Path):
+def test_javascript_has_erf(tmp_path: Path):
     source = tmp_path / "asked.mjs"
-    places, weights = rule()
     ask = f"""const pairs = {json.dumps(PAIRS)}, xs = {json.dumps(PLACES)};
-const answers = [...pairs.map(([m, h]) => log_erf_difference(m, h)), ...xs.map(log_erfc)];
+const answers = [...pairs.map(([m, h]) => log_erf_difference(m, h)),
+  ...xs.map(log_erfc), ...xs.map(erf), ...xs.map(erfc)];
 console.log(JSON.stringify(answers));"""
-    lines = [
-        READ("primitives.js").read_text("utf-8"),
-        f"const PLACES = Float64Array.of({places}), WEIGHTS = Float64Array.of({weights});",
-        ask,
+    lists = [
+        f"const {name} = Float64Array.of({list_of(name)});" for name in ("SCALED_ERFC", "SMALL_ERF")
     ]
+    lines = [READ("primitives.js").read_text("utf-8"), *lists, error_functions("javascript"), ask]
     source.write_text("\n".join(lines), "utf-8")
     ran = subprocess.run([str(NODE), str(source)], check=True, capture_output=True, text=True)
     agree(json.loads(ran.stdout))

@@ -25,6 +25,16 @@ def _call(name: str) -> _Rule:
     return lambda a, _: f"{name}({', '.join(a)})"
 
 
+def _call_of_pairs(name: str) -> _Rule:
+    """Return a call in JavaScript, where two pairs have a function that makes no list of them."""
+
+    def rule(a: Sequence[str], _: Any) -> str:
+        ending = "_of_two" if len(a) == 4 else ""
+        return f"{name}{ending}({', '.join(a)})"
+
+    return rule
+
+
 def _nested(name: str) -> _Rule:
     def rule(a: Sequence[str], _: Any) -> str:
         first, *rest = a
@@ -123,7 +133,8 @@ _JAVASCRIPT: dict[str, _Rule] = {
     "or": _infix("||"),
     "not": lambda a, _: f"!{a[0]}",
     "piecewise": _branches,
-    **{name: _call(name) for name in ("log_sum_exp", "unit_log_sum_exp", "careful")},
+    **{name: _call_of_pairs(name) for name in ("log_sum_exp", "unit_log_sum_exp")},
+    "careful": _call("careful"),
 }
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 _ELEMENTWISE_NAMES = """exp expm1 log log1p sqrt sin cos atan2 hypot floor absolute power maximum
     minimum where isfinite erfc"""
 _VECTOR_NAMES = """filled steps ordered ranking taken gathered repeated tiled joined kept sums_of
-    largest_of binned spectrum"""
+    largest_of binned spread_over spectrum"""
 _ELEMENTWISE = frozenset(_ELEMENTWISE_NAMES.split())
 _REDUCTIONS = {"total": "0.0", "summed": "0.0", "largest": "-INFINITY"}
 _VECTORS = frozenset(_VECTOR_NAMES.split())
@@ -266,6 +266,10 @@ class _Writer:
         if name == "where":
             test, if_true, if_false = (self._expression(a, index) for a in node.args)
             return f"({test} ? {if_true} : {if_false})"
+        if name == "chosen":
+            test, if_true, if_false, *texts = (self._expression(a, index) for a in node.args)
+            arguments = ", ".join(texts)
+            return f"({test} ? {if_true}({arguments}) : {if_false}({arguments}))"
         if name in self._unit.records:
             if self._language.is_c:
                 return f"block(sizeof({name}))"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.resources import files
 
-import mpmath
 import sympy as sp
 
 from symdp.emit.log_sum_exp import ExpMinusOne
 from symdp.emit.program import compile_programs, compile_template
 from symdp.emit.standalone.lines import INFINITY, SPECIAL, lines, literal
+from symdp.emit.standalone.tables import tables
 from symdp.emit.standalone.translate import JAVASCRIPT, C, translate
 from symdp.errors import InputError
 
@@ -48,6 +47,17 @@ def _resource(name: str) -> str:
     """Return a file of the runtime as text, from its marker line on where it has one."""
     text = files("symdp.emit.standalone.runtime").joinpath(name).read_text("utf-8")
     return text.rpartition(_MARKER)[2].strip("\n")
+
+
+def error_functions(language: str) -> str:
+    """Return erf and what is made of it, in a language."""
+    source = _resource("erf.py")
+    if language == "python":
+        return source
+    names = frozenset(tables())
+    if language == "javascript":
+        return translate(source, JAVASCRIPT, _OF_PRIMITIVES, names)
+    return translate(source, C, {**_OF_PRIMITIVES, **_OF_LIBM}, names)
 
 
 def runtime() -> str:
@@ -151,6 +161,9 @@ class Model:
         return f"m_{name}"
 
 
+_OF_PRIMITIVES = {"polynomial": ["Vector", "Number"]}
+_TABLES_OF_LIBM = ("SMALL_ERF",)  # of erf, which C has
+_OF_LIBM = {"erf": ["Number"], "erfc": ["Number"], "near_erf": ["Number"], "far_erf": ["Number"]}
 _DECLARED = {name: ["float", "Number", "Vector"] for name in ("log_p", "log_q", "loss_at", "term")}
 
 
@@ -264,6 +277,7 @@ def _python_file(own: _Parts) -> list[str]:
         _resource("primitives.py"),
         *own.special("py"),
         f"{enums}\nNAMES = {own.names!r}\n{lists}",
+        error_functions("python"),
         *own.functions,
         runtime(),
         f"def constants(p):\n    c = np.zeros({own.constants})\n{assigned}    return c",
@@ -293,6 +307,7 @@ def _javascript_file(own: _Parts) -> list[str]:
         *own.special("js"),
         f"{enums}{lists}export const parameters = [{arguments}];\n"
         "const NAMES = parameters.map((one) => one.name);",
+        error_functions("javascript"),
         *own.functions,
         translate(runtime(), JAVASCRIPT, _DECLARED, frozenset(own.tables)),
         f"function constants(p) {{\n  const c = new Float64Array({own.constants});\n"
@@ -318,6 +333,7 @@ def _c_file(own: _Parts) -> list[str]:
         f"static double {name}_[] = {{\n    {_rows_of_numbers(values)}\n}};\n"
         f"static vector {name} = {{ {name}_, {len(values)} }};"
         for name, values in own.tables.items()
+        if name not in _TABLES_OF_LIBM
     )
     names = ", ".join(map(_quoted, ["epsilon", "delta", "n", *own.names]))
     assigned = "".join(f"    {line}\n" for line in own.assignments)
@@ -335,6 +351,7 @@ def _c_file(own: _Parts) -> list[str]:
         _resource("primitives.c"),
         *own.special("c"),
         lists,
+        error_functions("c"),
         *own.functions,
         source,
         f"static void constants(vector p, vector c)\n{{\n    (void) p;\n{assigned}}}",
@@ -350,6 +367,7 @@ def _c_file(own: _Parts) -> list[str]:
                 "careful",
                 "log_erfc",
                 "log_erf_difference",
+                "gaussian_of",
                 "series",
                 "LOSS",
                 *(SPECIAL if own.is_special else ()),
@@ -406,7 +424,6 @@ def _c_interface(own: _Parts) -> tuple[str, str]:
 
 
 LANGUAGES = ("python", "c", "javascript")
-_GAUSS = 20  # nodes of a panel, as in the accountant
 _FUNCTIONS = {"log_p": "log_p", "log_q": "log_q", "loss_at": "loss"}
 
 
@@ -592,32 +609,14 @@ def _tables(model: Model, numbered: Sequence[_Numbers]) -> dict[str, list[float]
             lower.append(numbers.place(piece.lower, relative=is_listed))
             upper.append(numbers.place(piece.upper, relative=is_listed))
             losses.append(numbers.place(piece.loss) if is_listed else 0)
-    positive_nodes, weights = gauss_legendre(_GAUSS)
-    negative_nodes = [-x for x in positive_nodes]
     return {
         "KIND": kinds,
         "FLAT": flat,
         "LOWER": lower,
         "UPPER": upper,
         "LOSS": losses,
-        "PLACES": [*negative_nodes, *reversed(positive_nodes)],
-        "WEIGHTS": [*weights, *reversed(weights)],
+        **tables(),
     }
-
-
-@cache
-def gauss_legendre(count: int) -> tuple[list[float], list[float]]:
-    """Return the positive places and the weights of an even Gauss-Legendre rule, rounded once."""
-    places = []
-    weights = []
-    with mpmath.workdps(30):
-        for i in range(count // 2):
-            near = mpmath.cos(mpmath.pi * (i + 0.75) / (count + 0.5))
-            x = mpmath.findroot(lambda x: mpmath.legendre(count, x), near)
-            places.append(float(x))
-            slope = count * mpmath.legendre(count - 1, x)
-            weights.append(float(2 * (1 - x * x) / slope**2))
-    return places, weights
 
 
 def _hoisted(case: Case) -> list[sp.Expr]:

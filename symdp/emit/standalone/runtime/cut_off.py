@@ -11,6 +11,7 @@ the line bounds it there, with the atoms in full; δ is then known to the digits
 
 from __future__ import annotations
 
+from symdp.emit.standalone.runtime.erf import erfc
 from symdp.emit.standalone.runtime.law import (
     TINY,
     CutLine,
@@ -32,7 +33,6 @@ from symdp.emit.standalone.runtime.primitives import (
     atan2,
     binned,
     cos,
-    erfc,
     exp,
     filled,
     floor,
@@ -50,6 +50,7 @@ from symdp.emit.standalone.runtime.primitives import (
     sin,
     size,
     spectrum,
+    spread_over,
     sqrt,
     steps,
     summed,
@@ -82,6 +83,7 @@ SMALLER = 0.8  # times a tilt is the next that is tried
 SMALLER_TILTS = 40
 WORTH = 1.2  # times the frequency: the least that a line grows by
 LONGER = 4.0  # the same: the most where a density has a share
+FALLING = 0.5  # of what a line changes times its square: a density's falls faster than this
 FINE_TURN = 20.0  # radians by which a wave at the end of a line may turn within a panel
 WAVE = 1e-15  # of φ, relative to what 1 − φ has
 SUMMED = 3e-16  # of a sum of terms, relative to their sizes
@@ -127,12 +129,7 @@ def transformed(weight: Vector, deviation: Vector, step: float, number: float) -
     scaled = deviation * (step * places / (2.0 * PI))
     index = floor(scaled)
     off = scaled - index
-    grid = filled(places, 0.0)
-    for k in range(SPREAD):
-        apart = off + (0.5 * SPREAD - 1.0 - k)
-        near_place = wrapped(index + (k + 1.0 - 0.5 * SPREAD), places)
-        share = weight * exp(-DECAY * apart * apart)
-        grid[:] = grid + binned(near_place, share, places)
+    grid = spread_over(weight, index, off, places, SPREAD, DECAY)
     values = spectrum(grid, filled(places, 0.0), -1.0)
     turn = 2.0 * PI / places * steps(number)
     grown = places * sqrt(DECAY / PI) * exp(turn * turn / (4.0 * DECAY))
@@ -327,6 +324,7 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
     weight = at.weight
     atomic = law.atomic
     width = INFINITY
+    before = INFINITY
     for _ in range(12):
         number = FIRST_FREQUENCIES
         while number * step < 2.0 * far and number < MOST_FREQUENCIES:
@@ -356,8 +354,11 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
             if line.change <= room or line.off > maximum(room, line.change) or is_last:
                 break
             more = minimum(maximum(1.2 * sqrt(line.change / maximum(room, TINY)), 2.0), 32.0)
-            if not is_atomic:  # nodes grow as the frequency does, and what is beyond falls faster
-                more = minimum(minimum(more, LONGER), 3.0 * law.most_nodes / size(loss))
+            falling = line.change * far * far
+            if not is_atomic:  # nodes grow as frequencies do, and what is beyond may fall faster
+                longer = LONGER if falling < FALLING * before else INFINITY
+                more = minimum(minimum(more, longer), 3.0 * law.most_nodes / size(loss))
+            before = falling
             if more < WORTH:
                 break
             far = more * far

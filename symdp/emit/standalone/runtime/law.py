@@ -65,6 +65,8 @@ from symdp.emit.standalone.runtime.primitives import (
 
 GAUSS = 20  # nodes of a panel
 DEEPEST = 60  # halvings of a panel
+NEAR_MODE = 15.0  # places between the two ends of a mode
+NARROWINGS_OF_MODE = 14  # of these ends, which are then 8^-14 as far apart
 MOST_NODES = 300000
 MOST_PLACES_SEEN = 3e7  # at which the density is evaluated for one answer
 NEGLIGIBLE = 1e-18  # relative: what a sum leaves out
@@ -79,6 +81,7 @@ COVERED = 1.0  # the same, within which one of them holds a law
 FARTHER = 4.0  # times a tilt is the next that is tried, where M has not ended
 SETTLED = 1e-3  # relative: how closely the end of M is found
 SAME_LATTICE = 1e-9  # of a spacing
+UNSEEN_SHARE = 1e-60  # of a law: a panel, and those beside it, which are not halved to see more
 TINY = 1e-300
 HEAVY = 1e-3  # of 1/n: parts of the law that keep |phi|^n from being small
 ROUNDING = 3e-16  # relative
@@ -128,6 +131,7 @@ class Law:
     `near`: how far apart the ends of log δ may lie, or those of ε by `relative` of it.
     `lower, upper`: the ends of the last answer. `trouble`: the sums along a line gave none.
     `evaluated`: places at which this question evaluated the density, of at most `allowed`.
+    `left, right, owner`: the panels that count up to the reach `laid`, and their pieces.
     """
 
     c: Vector
@@ -166,6 +170,13 @@ class Law:
     most_nodes: float
     cut: float
     line: CutLine
+    laid: float
+    left: Vector
+    right: Vector
+    owner: Vector
+    new_left: Vector
+    new_right: Vector
+    new_owner: Vector
 
 
 class Panels:
@@ -249,20 +260,16 @@ def around_mode(
 ) -> Vector:
     """Return places about the highest point between a and b, geometrically."""
     peak = inside(piece, best, c, side, tilt, low, high)
-    for _ in range(60):  # golden section
-        x = best - 0.381966 * (best - a) if best - a > b - best else best + 0.381966 * (b - best)
-        value = inside(piece, x, c, side, tilt, low, high)
-        if value > peak:
-            if x < best:
-                b = best
-            else:
-                a = best
-            best = x
-            peak = value
-        elif x < best:
-            a = x
-        else:
-            b = x
+    for _ in range(NARROWINGS_OF_MODE):
+        width = (b - a) / (NEAR_MODE + 1.0)
+        places = a + width * (steps(NEAR_MODE) + 1.0)
+        values = inside(piece, places, c, side, tilt, low, high)
+        for i in range(size(places)):
+            if values[i] > peak:
+                best = places[i]
+                peak = values[i]
+        a = maximum(a, best - width)
+        b = minimum(b, best + width)
     scales = power(2.0, steps(81.0) - 40.0)
     fallen = maximum(
         inside(piece, best + scales, c, side, tilt, low, high),
@@ -362,6 +369,23 @@ def share_of(panels: Panels, sums: Vector) -> Vector:
     return maximum(panels.low / sums[0], maximum(panels.middle / sums[1], panels.high / sums[2]))
 
 
+def share_about(share: Vector) -> Vector:
+    """Return the largest share of a panel and of the two beside it."""
+    number = size(share)
+    outside = filled(1, 0.0)
+    before = gathered(joined(outside, share), 0, number)
+    after = gathered(joined(share, outside), 1, number)
+    return maximum(share, maximum(before, after))
+
+
+def record_panels(law: Law, piece: float, a: Vector, b: Vector) -> float:
+    """Add panels of a piece to those that are being laid."""
+    law.new_left = joined(law.new_left, a)
+    law.new_right = joined(law.new_right, b)
+    law.new_owner = joined(law.new_owner, filled(size(a), piece))
+    return 0.0
+
+
 def tell_size(law: Law, nodes: float) -> float:
     """Set `trouble` where a law has more nodes than it may have."""
     most = law.most_nodes if law.fine == 0.0 else 4.0 * law.most_nodes
@@ -406,16 +430,25 @@ def turns_far(law: Law, piece: float, left: Panels, right: Panels, share: Vector
 
 def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
     """Add the nodes of a piece of the real line: panels are halved until they agree."""
-    reach = 0.0 if is_lost > 0.0 else law.reach
-    places = outline(piece, law.c, law.side, reach, low, high)
-    number = size(places) - 1
-    if number < 1:
-        fail("no mass is seen on a piece of the support")
-    a = gathered(places, 0, number)
-    b = gathered(places, 1, number)
+    a = filled(0, 0.0)
+    b = filled(0, 0.0)
+    if law.laid == law.reach:
+        is_of_piece = (law.owner == piece) & (law.left >= low) & (law.right <= high)
+        a = kept(law.left, is_of_piece)
+        b = kept(law.right, is_of_piece)
+    else:
+        reach = 0.0 if is_lost > 0.0 else law.reach
+        places = outline(piece, law.c, law.side, reach, low, high)
+        number = size(places) - 1
+        if number < 1:
+            fail("no mass is seen on a piece of the support")
+        a = gathered(places, 0, number)
+        b = gathered(places, 1, number)
     wide = b - a > NARROW * (absolute(a) + absolute(b))
     a = kept(a, wide)
     b = kept(b, wide)
+    if size(a) == 0:
+        return 0.0
     x = places_of(a, b)
     plain = largest(height(piece, x, law.c, law.side, 0.0))
     if plain == -INFINITY:
@@ -428,16 +461,24 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         law.far = 1.0
         return 0.0
     sums = maximum(sums, 1e-300)
-    share = share_of(whole, sums)
-    ends_left = not isfinite(low) and share[0] > MASS
-    ends_right = not isfinite(high) and share[size(share) - 1] > MASS
-    if ends_left or ends_right:
-        law.far = 1.0
-        return 0.0
-    flat = FLAT[piece]
     low_sum = whole.low
     middle_sum = whole.middle
     high_sum = whole.high
+    is_first = law.laid != law.reach
+    if is_first:
+        share = share_of(whole, sums)
+        ends_left = not isfinite(low) and share[0] > MASS
+        ends_right = not isfinite(high) and share[size(share) - 1] > MASS
+        if ends_left or ends_right:
+            law.far = 1.0
+            return 0.0
+        near = share_about(share) > UNSEEN_SHARE
+        a = kept(a, near)
+        b = kept(b, near)
+        low_sum = kept(low_sum, near)
+        middle_sum = kept(middle_sum, near)
+        high_sum = kept(high_sum, near)
+    flat = FLAT[piece]
     for depth in range(DEEPEST + 1):
         middle = 0.5 * (a + b)
         left = measured(law, piece, a, middle, peaks)
@@ -462,6 +503,8 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
             law.far = 1.0  # only the tilted one is: M ends before this tilt, or close to it
             return 0.0
         seen = where(again, 0.0, share) > 1e-3 * NEGLIGIBLE
+        if is_first:
+            record_panels(law, piece, kept(a, seen), kept(b, seen))
         every = repeated(seen, GAUSS)
         log_weight = log(left.weight) + left.density
         add_nodes(law, kept(left.loss, every), kept(log_weight, every), flat)
@@ -588,6 +631,14 @@ def add_flat(law: Law, piece: float, low: float, high: float, is_lost: float) ->
     return 0.0
 
 
+def forget_new_panels(law: Law) -> float:
+    """Empty the list of the panels that are being laid."""
+    law.new_left = filled(0, 0.0)
+    law.new_right = filled(0, 0.0)
+    law.new_owner = filled(0, 0.0)
+    return 0.0
+
+
 def build(law: Law) -> float:
     """Lay the nodes of one step; `far` says that there is no M(reach)."""
     if law.evaluated > law.allowed:
@@ -597,6 +648,7 @@ def build(law: Law) -> float:
     law.atomic = filled(0, 0.0)
     law.far = 0.0
     law.ready = 0.0
+    forget_new_panels(law)
     for piece in range(PIECES):
         sign = law.side * KIND[piece]
         low, high = law.c[LOWER[piece]], law.c[UPPER[piece]]
@@ -613,6 +665,11 @@ def build(law: Law) -> float:
                 add_flat(law, piece, low, high, lost)
     if law.far > 0.0 or law.trouble > 0.0:
         return 0.0
+    if law.laid != law.reach:
+        law.left = law.new_left
+        law.right = law.new_right
+        law.owner = law.new_owner
+        law.laid = law.reach
     if law.fine > 0.0:
         finite = (absolute(law.loss) < INFINITY) & (law.log_weight > -INFINITY)
         law.loss = kept(law.loss, finite)
@@ -803,6 +860,11 @@ def law_of(c: Vector, side: float, count: float) -> Law:
     law.evaluated = 0.0
     law.allowed = MOST_PLACES_SEEN
     law.most_nodes = MOST_NODES
+    law.laid = 0.0
+    law.left = filled(0, 0.0)
+    law.right = filled(0, 0.0)
+    law.owner = filled(0, 0.0)
+    forget_new_panels(law)
     return law
 
 
@@ -815,6 +877,10 @@ def resolved(law: Law, t: float, turn: float) -> Law:
     fine.evaluated = law.evaluated
     fine.allowed = law.allowed
     fine.most_nodes = law.most_nodes
+    fine.laid = law.laid
+    fine.left = law.left
+    fine.right = law.right
+    fine.owner = law.owner
     build(fine)
     law.evaluated = fine.evaluated
     return fine

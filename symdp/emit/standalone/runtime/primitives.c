@@ -1,7 +1,5 @@
 typedef struct { double *at; long size; } vector;
 
-static vector PLACES, WEIGHTS;
-
 static struct { void **blocks; long count, room; jmp_buf out; const char *trouble; } held;
 
 static void release(long mark)
@@ -160,6 +158,28 @@ static vector binned(vector places, vector v, double count)
     return r;
 }
 
+/* the sums on a grid that closes of numbers, each spread as a Gaussian about its place:
+ * exp(-c (o + k)^2) is exp(-c o^2) exp(-2 c o k) exp(-c k^2), the middle one a power */
+static vector spread_over(vector v, vector places, vector off, double count, double wide, double decay)
+{
+    vector r = room(count), fixed = room(wide);
+    long many = r.size, number = fixed.size;
+    double k = 0.5 * wide - 1.0;
+    for (long j = 0; j < number; j++) fixed.at[j] = exp(-decay * (k - (double) j) * (k - (double) j));
+    for (long i = 0; i < v.size; i++) {
+        double step = exp(2.0 * decay * off.at[i]);
+        double share = v.at[i] * exp(-decay * off.at[i] * (off.at[i] + 2.0 * k));
+        long at = (long) fmod(places.at[i] - k, count);
+        if (at < 0) at += many;
+        for (long j = 0; j < number; j++) {
+            r.at[at] += share * fixed.at[j];
+            share *= step;
+            at = at + 1 == many ? 0 : at + 1;
+        }
+    }
+    return r;
+}
+
 /* the discrete Fourier transform of a power of 2 numbers, or its inverse: real parts, then imaginary ones */
 static vector spectrum(vector real, vector imaginary, double direction)
 {
@@ -236,31 +256,15 @@ static double careful(int count, const double *parts)
     return sum;
 }
 
-/* of exp(x^2) erfc(x) */
-static double log_scaled_erfc(double x)
+/* by Horner's rule, even and odd powers apart; the highest power is first */
+static double polynomial(vector c, double x)
 {
-    double f = 0.0;
-    if (x < 2.0) return x * x + log(erfc(x));
-    for (int k = 10 + (int) (200.0 / (x * x)); k > 0; k--) f = 0.5 * k / (x + f);
-    return -log(sqrt(PI) * (x + f));
-}
-
-static double log_erfc(double x)
-{
-    return x > 25.0 ? log_scaled_erfc(x) - x * x : log(erfc(x));
-}
-
-/* log(erf(m + h) - erf(m - h)), which does not cancel */
-static double log_erf_difference(double middle, double h)
-{
-    double m = fabs(middle), sum = 0.0;
-    if (!(h > 0.0)) return NAN;
-    if (h <= 0.5 && m * h <= 2.0) {  /* 20 Gauss nodes */
-        for (long i = 0; i < PLACES.size; i++)
-            sum += WEIGHTS.at[i] * exp(-h * PLACES.at[i] * (2.0 * m + h * PLACES.at[i]));
-        return log(2.0 * h * sum / sqrt(PI)) - m * m;
+    double square = x * x;
+    int k = c.size % 2 ? 1 : 2;
+    double odd = k == 1 ? 0.0 : c.at[0], even = c.at[k - 1];
+    for (; k < c.size; k += 2) {
+        odd = odd * square + c.at[k];
+        even = even * square + c.at[k + 1];
     }
-    if (m < h) return log(erf(m + h) + erf(h - m));
-    double near = log_scaled_erfc(m - h), far = log_scaled_erfc(m + h);
-    return near - (m - h) * (m - h) + log1p(-exp(far - near - 4.0 * m * h));
+    return odd * x + even;
 }

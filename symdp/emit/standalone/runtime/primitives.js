@@ -58,6 +58,23 @@ function binned(places, v, count) {
   for (let i = 0; i < v.length; i++) r[places[i]] += v[i];
   return r;
 }
+/* The sums on a grid that closes of numbers, each spread as a Gaussian about its place:
+   exp(-c (o + k)^2) is exp(-c o^2) exp(-2 c o k) exp(-c k^2), the middle one a power. */
+function spread_over(v, places, off, count, wide, decay) {
+  const r = new Float64Array(count), fixed = new Float64Array(wide), k = 0.5 * wide - 1;
+  for (let j = 0; j < wide; j++) fixed[j] = exp(-decay * (k - j) * (k - j));
+  for (let i = 0; i < v.length; i++) {
+    const step = exp(2 * decay * off[i]);
+    let share = v[i] * exp(-decay * off[i] * (off[i] + 2 * k)), at = (places[i] - k) % count;
+    if (at < 0) at += count;
+    for (let j = 0; j < wide; j++) {
+      r[at] += share * fixed[j];
+      share *= step;
+      at = at + 1 === count ? 0 : at + 1;
+    }
+  }
+  return r;
+}
 /* The discrete Fourier transform of a power of 2 numbers, or its inverse: real parts, then imaginary ones. */
 function spectrum(real, imaginary, direction) {
   const n = real.length, r = new Float64Array(2 * n), c = new Float64Array(n / 2), s = new Float64Array(n / 2);
@@ -98,6 +115,16 @@ function unit_log_sum_exp(...pairs) {
   for (let k = 0; k < pairs.length; k += 2) if (pairs[k + 1] !== 0) sum += pairs[k] * expm1(pairs[k + 1]);
   return sum > -0.5 && isfinite(sum) ? log1p(sum) : log_sum_exp(...pairs);
 }
+/* the same of two pairs, which most sums have */
+function log_sum_exp_of_two(c, a, d, b) {
+  const first = c > 0 ? log(c) + a : -Infinity, second = d > 0 ? log(d) + b : -Infinity;
+  return second > first ? log_sum_beside(d, b, c, a) : log_sum_beside(c, a, d, b);
+}
+const log_sum_beside = (c, a, d, b) => (isfinite(a) ? a + log(c) + log1p(d * exp(b - a) / c) : a);
+function unit_log_sum_exp_of_two(c, a, d, b) {
+  const sum = (a === 0 ? 0 : c * expm1(a)) + (b === 0 ? 0 : d * expm1(b));
+  return sum > -0.5 && isfinite(sum) ? log1p(sum) : log_sum_exp_of_two(c, a, d, b);
+}
 function careful(...parts) {
   let sum = 0, most = 0;
   for (const part of parts) { sum += part; most = maximum(most, absolute(part)); }
@@ -115,38 +142,13 @@ function lgamma(x) {
   return (x - 0.5) * log(x) - x + 0.9189385332046727418 + tail - log(shift);
 }
 const gamma = (x) => exp(lgamma(x));
-/* the series of erf, and the continued fraction of erfc */
-function erf(x) {
-  const z = absolute(x);
-  if (z > 2) return sign(x) * (1 - erfc(z));
-  let part = x, sum = x;
-  for (let k = 1; absolute(part) > 1e-18 * absolute(sum); k++) { part *= (2 * x * x) / (2 * k + 1); sum += part; }
-  return (2 / sqrt(PI)) * exp(-x * x) * sum;
-}
-function erfc(x) {
-  if (x < 2) return 1 - erf(x);
-  let f = 0;
-  for (let k = 120; k > 0; k--) f = (0.5 * k) / (x + f);
-  return exp(-x * x) / (sqrt(PI) * (x + f));
-}
-/* of exp(x^2) erfc(x) */
-function log_scaled_erfc(x) {
-  if (x < 2) return x * x + log(erfc(x));
-  let f = 0;
-  for (let k = 10 + floor(200 / (x * x)); k > 0; k--) f = (0.5 * k) / (x + f);
-  return -log(sqrt(PI) * (x + f));
-}
-const log_erfc = (x) => (x > 25 ? log_scaled_erfc(x) - x * x : log(erfc(x)));
-/* log(erf(m + h) - erf(m - h)), which does not cancel */
-function log_erf_difference(middle, h) {
-  const m = absolute(middle);
-  if (!(h > 0)) return NaN;
-  if (h <= 0.5 && m * h <= 2) { // 20 Gauss nodes
-    let sum = 0;
-    for (let i = 0; i < PLACES.length; i++) sum += WEIGHTS[i] * exp(-h * PLACES[i] * (2 * m + h * PLACES[i]));
-    return log(2 * h * sum / sqrt(PI)) - m * m;
+/* by Horner's rule, even and odd powers apart; the highest power is first */
+function polynomial(c, x) {
+  const square = x * x, n = c.length;
+  let odd = n % 2 ? 0 : c[0], even = n % 2 ? c[0] : c[1];
+  for (let k = 2 - n % 2; k < n; k += 2) {
+    odd = odd * square + c[k];
+    even = even * square + c[k + 1];
   }
-  if (m < h) return log(erf(m + h) + erf(h - m));
-  const near = log_scaled_erfc(m - h), far = log_scaled_erfc(m + h);
-  return near - (m - h) * (m - h) + log1p(-exp(far - near - 4 * m * h));
+  return odd * x + even;
 }

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-PLACES: list[float] = []
-WEIGHTS: list[float] = []
-
 # ---- emitted from here on ----
 
 Number = Any
@@ -113,6 +110,25 @@ def binned(places: Any, v: Any, count: float) -> Any:
     return np.bincount(places.astype(int), v, int(count))
 
 
+def spread_over(v: Any, places: Any, off: Any, count: float, wide: int, decay: float) -> Any:
+    """Return the sums on a grid that closes of numbers, each spread as a Gaussian about its place.
+
+    exp(-c (o + k)^2) is exp(-c o^2) exp(-2 c o k) exp(-c k^2), the middle one a power.
+    """
+    many = int(count)
+    k = wide // 2 - 1
+    first = (places.astype(int) - k) % many
+    share = v * np.exp(-decay * off * (off + 2.0 * k))
+    step = np.exp(2.0 * decay * off)
+    grid = np.zeros(many + wide)
+    for i in range(wide):
+        part = math.exp(-decay * (k - i) ** 2) * share
+        grid[i : i + many] += np.bincount(first, part, many)
+        share *= step
+    grid[:wide] += grid[many:]
+    return grid[:many]
+
+
 def spectrum(real: Any, imaginary: Any, sign: float) -> Any:
     """Return the discrete Fourier transform, or its inverse: real parts, then imaginary ones."""
     waves = (np.fft.fft if sign > 0 else np.fft.ifft)(real + 1j * imaginary)
@@ -129,48 +145,30 @@ def _mapped(function: Any) -> Any:
     return lambda x: np.asarray(np.frompyfunc(value, 1, 1)(x), dtype=float)
 
 
-erf, erfc, gamma, lgamma = map(_mapped, (math.erf, math.erfc, math.gamma, math.lgamma))
+def polynomial(coefficients: Any, x: Any) -> Any:
+    """Return a polynomial by Horner's rule, whose highest power is first."""
+    value = np.full(np.shape(x), coefficients[0])
+    for coefficient in coefficients[1:]:
+        value *= x
+        value += coefficient
+    return value
 
 
-def log_scaled_erfc(x: Any) -> Any:
-    """Return log of exp(x^2) erfc(x)."""
-    far: Any = np.maximum(x, 2.0)
-    fraction: Any = 0.0
-    for k in range(60, 0, -1):
-        fraction = 0.5 * k / (far + fraction)
-    near = np.minimum(x, 2.0)
-    value_near = near * near + np.log(erfc(near))
-    value_far = -np.log(math.sqrt(math.pi) * (far + fraction))
-    return np.where(np.asarray(x) < 2.0, value_near, value_far)
+def chosen(mask: Any, if_true: Any, if_false: Any, *arguments: Any) -> Any:
+    """Return one function where a mask holds, and another elsewhere."""
+    if np.all(mask):
+        return if_true(*arguments)
+    if not np.any(mask):
+        return if_false(*arguments)
+    holds, *parts = np.broadcast_arrays(mask, *arguments)
+    value = np.empty(holds.shape)
+    value[holds] = if_true(*(part[holds] for part in parts))
+    value[~holds] = if_false(*(part[~holds] for part in parts))
+    return value
 
 
-def log_erfc(x: Any) -> Any:
-    """Return log erfc(x), which erfc itself has no double for beyond 27."""
-    far = np.maximum(x, 25.0)
-    near = np.log(erfc(np.minimum(x, 25.0)))
-    return np.where(np.asarray(x) > 25.0, log_scaled_erfc(far) - far * far, near)
-
-
-def log_erf_difference(middle: Any, half: Any) -> Any:
-    """Return log(erf(m + h) - erf(m - h)), which does not cancel."""
-    distance = np.abs(np.asarray(middle, dtype=float))
-    m, h = np.broadcast_arrays(distance, half)
-    is_short = (h <= 0.5) & (m * h <= 2.0)  # 20 Gauss nodes
-    weight: Any = 0.0
-    shift = np.where(is_short, h, 0.0)
-    twice = 2.0 * np.where(is_short, m, 0.0)
-    for x, w in zip(PLACES, WEIGHTS, strict=True):
-        step = shift * x
-        weight = weight + w * np.exp(-shift * x * (twice + step))
-    short = np.log(2.0 * h * weight / math.sqrt(math.pi)) - m * m
-    wide = np.log(erf(m + h) + erf(h - m))
-    first = log_scaled_erfc(np.maximum(m - h, 0.0))
-    last = log_scaled_erfc(m + h)
-    lost = np.exp(last - first - 4.0 * m * h)
-    tail = first - (m - h) ** 2 + np.log1p(-lost)
-    value = np.where(m < h, wide, tail)
-    value = np.where(is_short, short, value)
-    return np.where(h > 0.0, value, np.nan)
+gamma = _mapped(math.gamma)
+lgamma = _mapped(math.lgamma)
 
 
 def log_ratio(difference: Any, a: Any, b: Any) -> Any:
