@@ -23,6 +23,7 @@ def steps(density, shift, place=X, slope=1, support=LINE, n=1):
     return compose(Mechanism.from_pair(p, q, variable, support), n)
 
 
+@pytest.mark.slow_cases("hyperbolic secant", "logistic, 2 steps")
 @pytest.mark.parametrize(
     ("density", "shift", "n"),
     [

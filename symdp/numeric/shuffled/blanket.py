@@ -252,10 +252,11 @@ def best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: fl
         near = np.zeros(trial.order.panels.size, dtype=bool)
         near[trial.order.panels[last:first]] = True
         lowest, highest = trial.order.apart[[last, first]]
-        trial = _Trial(trial.outputs.halved(near), pair, people, epsilon)
-        counts = trial.counts_between(lowest, highest)
+        finer = _Trial(trial.outputs.halved(near), pair, people, epsilon)
+        counts = finer.counts_between(lowest, highest)
         if not counts:
             break
+        trial = finer
         estimate = min((trial.estimate(k) for k in counts), key=lambda one: one.about)
     return Cut(trial.outputs, estimate)
 

@@ -144,12 +144,12 @@ class _OneFormula:
         of them may be.
         """
         family = self._family(indices)
-        place, values = self._fewest_values(indices)
+        number, values = self._fewest_values(indices)
         if family.has_rule or len(indices) < 2 * _LEAST * len(values):
             return [family]
         parts: list[StepFamily] = []
         for value in sorted(values):
-            parts += self.families([k for k in indices if self.vectors[k][place] == value])
+            parts += self.families([k for k in indices if self.vectors[k][number] == value])
         return parts
 
     def _family(self, indices: Sequence[int]) -> StepFamily:
@@ -178,6 +178,6 @@ class _OneFormula:
     def _fewest_values(self, indices: Sequence[int]) -> tuple[int, set[Fraction]]:
         """Return which parameter has fewest values, two at least, and these."""
         distinct = [
-            {self.vectors[k][place] for k in indices} for place in range(len(self.vectors[0]))
+            {self.vectors[k][number] for k in indices} for number in range(len(self.vectors[0]))
         ]
         return min(enumerate(distinct), key=lambda pair: (len(pair[1]) < 2, len(pair[1])))
