@@ -72,7 +72,7 @@ function examined(own) {
   found.modes = modes(found);
   if (found.modes > 1 && !hasOneShift(found)) return found; // it has no number here
   const law = law_of(MODEL.c, 1, 1);
-  law.loss = filled(0, 0); law.log_weight = filled(0, 0); law.atomic = filled(0, 0);
+  forget_nodes(law);
   for (let piece = 0; piece < PIECES; piece++) {
     const [low, high] = stretches[piece];
     if (own.whole) add_integers(law, piece, low, high, 1); else add_interval(law, piece, low, high, 1);

@@ -62,7 +62,7 @@ def error_functions(language: str) -> str:
 
 def runtime() -> str:
     """Return the accountant that all three languages share, in its own small part of Python."""
-    return "\n\n\n".join(map(_resource, ("law.py", "cut_off.py", "accountant.py")))
+    return "\n\n\n".join(map(_resource, ("law.py", "tilted.py", "cut_off.py", "accountant.py")))
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,8 @@ from symdp.emit.standalone.runtime.law import (
     ROUNDING,
     TINY,
     Law,
-    Tilted,
-    all_losses,
     build,
     farther,
-    log_escaped,
-    log_sum,
-    of_one_step,
-    reach_about,
-    spacing,
-    tilted_by,
 )
 from symdp.emit.standalone.runtime.primitives import (
     INFINITY,
@@ -66,6 +58,18 @@ from symdp.emit.standalone.runtime.primitives import (
     taken,
     total,
     where,
+)
+from symdp.emit.standalone.runtime.tilted import (
+    Tilted,
+    all_losses,
+    doubt_of,
+    escaped_off,
+    log_escaped,
+    log_sum,
+    of_one_step,
+    reach_about,
+    spacing,
+    tilted_by,
 )
 
 # ---- emitted from here on ----
@@ -115,7 +119,10 @@ def most_work(law: Law) -> float:
 
 
 def size_on_line(law: Law, at: Tilted, u: Vector, v: Vector, turn: float) -> float:
-    """Return the size of [M(t + iy)/M(t)]^n exp(−iyε), and set its phase."""
+    """Return the size of [M(t + iy)/M(t)]^n exp(−iyε), and set its phase.
+
+    `of_others`: the size of all steps but one.
+    """
     less = summed(at.weight * u)
     imaginary = summed(at.weight * v)
     real = 1.0 + less
@@ -124,6 +131,7 @@ def size_on_line(law: Law, at: Tilted, u: Vector, v: Vector, turn: float) -> flo
         modulus = 0.5 * log1p(square)
     else:
         modulus = log(hypot(real, imaginary) + TINY)
+    law.of_others = exp((law.count - 1.0) * modulus)
     law.phase = law.count * atan2(imaginary, real) + turn
     law.work = law.work + size(u)
     if law.work > most_work(law):
@@ -194,7 +202,7 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
     """Return the integral on the line, or −1 where the nodes must resolve higher frequencies.
 
     −3, and `trouble`, where the characteristic function lasts too long, or may: that of few steps
-    is small nowhere that a sum reaches.
+    is small nowhere that a sum reaches. `doubt`: by how much rounded places may change it.
     """
     t, count = at.t, law.count
     deviation = law.loss - at.mean
@@ -206,6 +214,8 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
         h = minimum(h, 1.0 / sqrt(count * at.variance + 1.0 / (t * t)))
     even = 0.5 / (t * (1.0 + t))
     odd = 0.0
+    doubt = doubt_of(law, at)
+    unsure = 0.0
     start = 1
     stride = 1
     far = far_end(law, at, deviation)
@@ -243,6 +253,8 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
                 odd = odd + found
             else:
                 even = even + found
+            of_wave = minimum(doubt.most, doubt.slope * y) + doubt.smear * y
+            unsure = unsure + law.of_others * of_wave / hypot(c, d)
             if length / hypot(c, d) > NEGLIGIBLE * absolute(even):
                 settled = -1.0
             elif settled < 0.0:
@@ -257,6 +269,7 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
                 again = 1.2 * y
             k = k + stride
         if absolute(even - odd) <= AGREED * absolute(even) and even + odd > 0.0:
+            law.doubt = doubt.scale + count * unsure / (even + odd)
             return 0.5 * h * (even + odd) / PI
         even = even + odd
         odd = 0.0
@@ -279,9 +292,11 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
     shrink = exp(-t * s)
     rest = exp(-s)
     factor = exp(-d) * expm1(d - s)
+    doubt = doubt_of(law, at)
     for _ in range(24):
         found = 0.0
         slope = 0.0
+        unsure = 0.0
         settled = -1.0
         again = 0.0
         last = INFINITY
@@ -315,6 +330,8 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
             share = 0.5 if k == 0 or 2.0 * k == number else 1.0
             found = found + share * (real * kr - imaginary * ki)
             # d/dε turns the payoff into −e^(ε−s), whose kernel is e^−d / (1 − a e^−s)
+            of_wave = minimum(doubt.most, doubt.slope * y) + doubt.smear * y
+            unsure = unsure + share * law.of_others * of_wave * hypot(kr, ki)
             slope = slope + share * exp(-d) * (real * cr + imaginary * ci) / (cr * cr + ci * ci)
             if length * hypot(kr, ki) > NEGLIGIBLE * absolute(found):
                 settled = -1.0
@@ -328,6 +345,7 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
         value = 2.0 * found / number
         if absolute(value - before) <= AGREED * absolute(value) and value > 0.0:
             law.slope = slope / found
+            law.doubt = doubt.scale + law.count * unsure / found
             return value
         before = value
         number = 2.0 * number
@@ -381,10 +399,11 @@ def calmer(law: Law, epsilon: float, t: float) -> float:
 
 
 def ended(law: Law, log_delta: float, off: float) -> float:
-    """Set the ends of log δ by how far off it may be, and return it."""
+    """Set the ends of log δ by how far off it may be, and return the upper one."""
+    law.off = off
     law.upper = minimum(log_delta + off, 0.0)
     law.lower = log_delta - off
-    return log_delta
+    return law.upper
 
 
 def accuracy(log_delta: float, epsilon: float) -> float:
@@ -418,7 +437,7 @@ def prepared(law: Law, epsilon: float) -> float:
             more = farther(law)
         else:
             if epsilon >= all_losses(law):
-                ended(law, log_escaped(law), 0.0)
+                ended(law, log_escaped(law), escaped_off(law))
                 return -1.0
             # 1 − δ = E min(1, e^(ε−L)) ≤ 2 M(−1/2)^n e^(ε/2)
             half = log(total(exp(law.log_weight - 0.5 * law.loss)) + 1e-9)
@@ -504,7 +523,11 @@ def log_delta_within(law: Law, epsilon: float) -> float:
             finite = of_one_step(law, epsilon)
             value = log_sum(finite, log_escaped(law))
             law.slope = law.slope * exp(finite - value) if value > -INFINITY else t
-            return ended(law, value, accuracy(value, epsilon))
+            at = tilted_by(law, t)
+            uneven = law.uneven * exp(minimum(at.cgf - t * epsilon, 0.0) - maximum(finite, -700.0))
+            doubt = law.doubt + uneven + total(exp(law.log_weight) * law.blur)
+            doubt = maximum(doubt, escaped_off(law)) + law.hidden + law.uneven
+            return ended(law, value, accuracy(value, epsilon) + doubt)
         s, following = 0.0, epsilon
         is_atomic = total(law.atomic) == size(law.loss)
         if is_atomic:
@@ -541,7 +564,8 @@ def log_delta_within(law: Law, epsilon: float) -> float:
                 value = log_sum(scale + log(value), log_escaped(law))
                 # a sum that cancels keeps fewer digits
                 room = 2.0 if t < steepest else 1.0
-                return ended(law, value, room * accuracy(value, epsilon))
+                doubt = maximum(law.doubt, escaped_off(law))
+                return ended(law, value, room * accuracy(value, epsilon) + doubt)
             if law.trouble > 0.0:
                 law.trouble = 0.0
                 law.lasting = 1.0
@@ -685,11 +709,11 @@ def epsilon_of(law: Law, target: float) -> float:
     if law.lasting == 0.0:
         if is_rough:
             x = root_of(law, target, x, 0.0, high)
-        off = accuracy(target, x) / maximum(law.slope, 1e-9)
-        ended_at(law, x, off)
-        law.upper = x + off
+        slope = maximum(law.slope, 1e-9)
+        missed = REACHED * (1.0 + absolute(target)) / slope  # by the root that was found
+        off = 2.0 * (maximum(accuracy(target, x), law.off) / slope + missed)
         law.near = near
-        return x
+        return ended_at(law, x + missed, off)
     law.cut = 0.0
     x = root_of(law, target, minimum(x, 0.999999 * high), 0.0, high)
     least = lower_root(law, target, x)

@@ -16,13 +16,7 @@ from symdp.emit.standalone.runtime.law import (
     TINY,
     CutLine,
     Law,
-    Tilted,
-    log_escaped,
-    log_sum,
-    reach_about,
     resolved,
-    tilted_by,
-    weighed_by,
 )
 from symdp.emit.standalone.runtime.primitives import (
     INFINITY,
@@ -59,6 +53,16 @@ from symdp.emit.standalone.runtime.primitives import (
     tiled,
     total,
     where,
+)
+from symdp.emit.standalone.runtime.tilted import (
+    Tilted,
+    doubt_of,
+    escaped_off,
+    log_escaped,
+    log_sum,
+    reach_about,
+    tilted_by,
+    weighed_by,
 )
 
 # ---- emitted from here on ----
@@ -194,23 +198,21 @@ def log_beyond(
 
 
 def line_of(
-    law: Law,
-    at: Tilted,
-    loss: Vector,
-    weight: Vector,
-    atomic: Vector,
-    half_step: float,
-    number: float,
+    law: Law, at: Tilted, fine: Law, fine_at: Tilted, half_step: float, number: float
 ) -> CutLine:
-    """Lay a line at multiples of half a step, of which every other one is a line of its own."""
+    """Lay a line at multiples of half a step, of which every other one is a line of its own.
+
+    Its nodes, and their weights, are those of a law that resolves its frequencies.
+    """
     line = CutLine()
     line.t = at.t
     line.half_step = half_step
     line.far = half_step * number
     line.scale = law.count * at.cgf
     line.centre = law.count * at.mean
+    weight = fine_at.weight
     seen = weight > UNSEEN_ATOM / law.count
-    deviation = kept(loss, seen) - at.mean
+    deviation = kept(fine.loss, seen) - at.mean
     seen_weight = kept(weight, seen)
     dropped = total(where(seen, 0.0, weight))
     values = transformed(seen_weight, deviation, half_step, number)
@@ -224,6 +226,7 @@ def line_of(
         near_imaginary = gathered(near, NEAREST, NEAREST)
         imaginary = joined(near_imaginary, gathered(imaginary, NEAREST, left))
         error = joined(filled(NEAREST, 0.0), filled(left, TRANSFORMED))
+    line.vague = maximum(doubt_of(law, at).scale, escaped_off(law))
     index = steps(number - 1.0) + 1.0
     line.frequency = half_step * index
     line.sign = 1.0 - 2.0 * wrapped(index, 2.0)
@@ -231,13 +234,16 @@ def line_of(
     far_modulus = log(hypot(1.0 + less, imaginary) + TINY)
     modulus = where(square > -0.75, 0.5 * log1p(maximum(square, -0.75)), far_modulus)
     error = error + WAVE * (absolute(less) + sqrt(at.variance) * line.frequency) + 2.0 * dropped
+    doubt = doubt_of(fine, fine_at)
+    of_wave = minimum(doubt.most, doubt.slope * line.frequency)
+    error = error + of_wave + doubt.smear * line.frequency
     line.window = window_at(line.frequency / line.far)
     line.near = near_at(line.frequency / line.far)
     line.length = exp(law.count * modulus)
     line.turn = law.count * atan2(imaginary, 1.0 + less)
     line.unsure = law.count * error * exp((law.count - 1.0) * modulus)
     phi = joined(1.0 + less, imaginary)
-    beyond = law.count * log_beyond(line, phi, deviation, seen_weight, kept(atomic, seen))
+    beyond = law.count * log_beyond(line, phi, deviation, seen_weight, kept(fine.atomic, seen))
     line.beyond = exp(minimum(beyond, 0.0)) / (line.far * half_step)
     return line
 
@@ -261,7 +267,7 @@ def set_cut_ends(law: Law, line: CutLine, epsilon: float) -> float:
     line.value = 0.5 / (t * (1.0 + t)) + summed(terms)
     line.apart = absolute(0.5 / (t * (1.0 + t)) + summed(line.sign * terms))
     doubt = line.change + line.off + line.apart
-    relative = 4e-15 * (absolute(epsilon) + absolute(line.scale)) + 1e-12
+    relative = 4e-15 * (absolute(epsilon) + absolute(line.scale)) + 1e-12 + line.vague
     log_unit = line.scale - t * epsilon + log(line.half_step / PI)
     upper = log_unit + log(line.value + doubt) + relative
     lower = -INFINITY
@@ -320,9 +326,8 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
     step = step_of(law, at, epsilon)
     far = 2.0 * FAR_ABOVE * (1.0 + t)
     resolved_to = 0.0
-    loss = law.loss
-    weight = at.weight
-    atomic = law.atomic
+    fine = law
+    fine_at = at
     width = INFINITY
     before = INFINITY
     for _ in range(12):
@@ -339,11 +344,8 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
             fine_at = weighed_by(fine, t)
             if absolute(fine_at.cgf - at.cgf) > AGREEING * (1.0 + absolute(at.cgf)):
                 break
-            loss = fine.loss
-            weight = fine_at.weight
-            atomic = fine.atomic
             resolved_to = far
-        line = line_of(law, at, loss, weight, atomic, far / number, number)
+        line = line_of(law, at, fine, fine_at, far / number, number)
         set_cut_ends(law, line, epsilon)
         if agrees(line) > 0.0:
             law.line = line
@@ -357,7 +359,7 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
             falling = line.change * far * far
             if not is_atomic:  # nodes grow as frequencies do, and what is beyond may fall faster
                 longer = LONGER if falling < FALLING * before else INFINITY
-                more = minimum(minimum(more, longer), 3.0 * law.most_nodes / size(loss))
+                more = minimum(minimum(more, longer), 3.0 * law.most_nodes / size(fine.loss))
             before = falling
             if more < WORTH:
                 break

@@ -11,9 +11,7 @@ from symdp.emit.standalone.runtime.mechanism import (
     FLAT,
     INTEGERS,
     KIND,
-    LARGEST,
     LAST,
-    LEAST,
     LOSS,
     LOWER,
     PIECES,
@@ -34,7 +32,6 @@ from symdp.emit.standalone.runtime.primitives import (
     Vector,
     absolute,
     exp,
-    expm1,
     fail,
     filled,
     floor,
@@ -45,17 +42,15 @@ from symdp.emit.standalone.runtime.primitives import (
     largest,
     largest_of,
     log,
-    log1p,
     maximum,
     minimum,
     ordered,
     power,
     repeated,
     size,
-    sqrt,
     steps,
-    summed,
     sums_of,
+    taken,
     tiled,
     total,
     where,
@@ -73,14 +68,12 @@ NEGLIGIBLE = 1e-18  # relative: what a sum leaves out
 BLURRED = 1e-13  # relative: a panel whose frequencies a line need not resolve
 NARROW = 2e-15  # relative: a panel whose nodes may be rounded out of it
 CLOSE = 1e-14  # relative: a panel and its halves, which are far closer
+PLACED = 4e-16  # relative: how far the rounding of a place and of a centre moves it
 ROUGH = 1e-11  # relative: a panel that no halving brings closer
 MOST_TURN = 10.0  # radians by which a loss may turn within a panel
 FARTHEST = 1e6  # tilt
-OVERLAPPING = 15.0  # deviations between two means, so far that their laws hold what is between
-COVERED = 1.0  # the same, within which one of them holds a law
 FARTHER = 4.0  # times a tilt is the next that is tried, where M has not ended
 SETTLED = 1e-3  # relative: how closely the end of M is found
-SAME_LATTICE = 1e-9  # of a spacing
 UNSEEN_SHARE = 1e-60  # of a law: a panel, and those beside it, which are not halved to see more
 TINY = 1e-300
 HEAVY = 1e-3  # of 1/n: parts of the law that keep |phi|^n from being small
@@ -100,6 +93,7 @@ class CutLine:
     """A line at the tilt t up to T; the sums of its latest ε, what T changes and what is unsure.
 
     `sign`: 1 at every other frequency, −1 between. `beyond`: what terms beyond T add up to at most.
+    `vague`: by how much the logarithm of a sum may be off where places are rounded.
     """
 
     t: float
@@ -114,6 +108,7 @@ class CutLine:
     length: Vector
     turn: Vector
     unsure: Vector
+    vague: float
     beyond: float
     value: float
     apart: float
@@ -132,6 +127,10 @@ class Law:
     `lower, upper`: the ends of the last answer. `trouble`: the sums along a line gave none.
     `evaluated`: places at which this question evaluated the density, of at most `allowed`.
     `left, right, owner`: the panels that count up to the reach `laid`, and their pieces.
+
+    Places are rounded: log densities are off by up to `blur` at the nodes, losses by `smear`,
+    integrals by `uneven` where halving a panel brought it no closer, the mass of infinite losses by
+    `hidden`. `off`: of the last log delta.
     """
 
     c: Vector
@@ -148,6 +147,13 @@ class Law:
     loss: Vector
     log_weight: Vector  # under P; far out it is no logarithm of a double
     atomic: Vector
+    blur: Vector
+    smear: Vector
+    uneven: float
+    hidden: float
+    doubt: float
+    off: float
+    of_others: float
     escaped: float
     far: float
     ready: float
@@ -186,6 +192,7 @@ class Panels:
     where it passes the edge there; rounding leaves `noise` of an integral.
     """
 
+    x: Vector
     density: Vector
     loss: Vector
     weight: Vector
@@ -335,6 +342,7 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
     density = where(counts, density, -INFINITY)
     within = density > -INFINITY
     weight = half * tiled(WEIGHTS, number)
+    panels.x = x
     panels.density = density
     panels.loss = loss
     panels.weight = weight
@@ -394,11 +402,40 @@ def tell_size(law: Law, nodes: float) -> float:
     return nodes
 
 
-def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
-    """Add nodes to a law; return how many there are."""
+def add_outcomes(law: Law, loss: Vector, log_weight: Vector) -> float:
+    """Add outcomes to a law, at places that no rounding moves; return how many nodes there are."""
     law.loss = joined(law.loss, loss)
     law.log_weight = joined(law.log_weight, log_weight)
+    law.atomic = joined(law.atomic, filled(size(loss), 1.0))
+    law.blur = joined(law.blur, filled(size(loss), 0.0))
+    law.smear = joined(law.smear, filled(size(loss), 0.0))
+    return tell_size(law, size(law.loss))
+
+
+def change_by_rounding(x: Vector, value: Vector) -> Vector:
+    """Return how much values at the nodes of panels change where places are rounded."""
+    number = size(x)
+    index = steps(number)
+    within = index - GAUSS * floor(index / GAUSS)
+    beside = where(within < GAUSS - 1.0, index + 1.0, index - 1.0)
+    change = absolute(taken(value, beside) - value)
+    rounding = PLACED * absolute(x)
+    apart = absolute(taken(x, beside) - x)
+    change = change * (rounding / maximum(maximum(apart, rounding), TINY))
+    return where(change < INFINITY, change, 0.0)
+
+
+def add_nodes(law: Law, panels: Panels, seen: Vector, flat: float) -> float:
+    """Add the nodes of panels that are seen to a law; return how many there are."""
+    every = repeated(seen, GAUSS)
+    x = kept(panels.x, every)
+    loss = kept(panels.loss, every)
+    density = kept(panels.density, every)
+    law.loss = joined(law.loss, loss)
+    law.log_weight = joined(law.log_weight, log(kept(panels.weight, every)) + density)
     law.atomic = joined(law.atomic, filled(size(loss), flat))
+    law.blur = joined(law.blur, change_by_rounding(x, density))
+    law.smear = joined(law.smear, change_by_rounding(x, loss))
     return tell_size(law, size(law.loss))
 
 
@@ -505,11 +542,9 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         seen = where(again, 0.0, share) > 1e-3 * NEGLIGIBLE
         if is_first:
             record_panels(law, piece, kept(a, seen), kept(b, seen))
-        every = repeated(seen, GAUSS)
-        log_weight = log(left.weight) + left.density
-        add_nodes(law, kept(left.loss, every), kept(log_weight, every), flat)
-        log_weight = log(right.weight) + right.density
-        add_nodes(law, kept(right.loss, every), kept(log_weight, every), flat)
+        law.uneven = law.uneven + total(where(again | (off < CLOSE), 0.0, off))
+        add_nodes(law, left, seen, flat)
+        add_nodes(law, right, seen, flat)
         low_sum = joined(kept(left.low, again), kept(right.low, again))
         middle_sum = joined(kept(left.middle, again), kept(right.middle, again))
         high_sum = joined(kept(left.high, again), kept(right.high, again))
@@ -573,7 +608,7 @@ def add_heavy(law: Law, piece: float, low: float, high: float, is_lost: float) -
     plain = height(piece, x, law.c, law.side, 0.0)
     loss = law.side * loss_at(piece, x, law.c)
     law.evaluated = law.evaluated + size(x)
-    add_nodes(law, loss, plain, 1.0)
+    add_outcomes(law, loss, plain)
     if not isfinite(high):
         add_interval(law, piece, SMOOTH_FROM + 0.5, high, is_lost)
     if not isfinite(low) and law.far == 0.0:
@@ -606,7 +641,7 @@ def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float
         if left and right:
             seen = nearest > -60.0
             loss = law.side * loss_at(piece, x, law.c)
-            return add_nodes(law, kept(loss, seen), kept(plain, seen), 1.0)
+            return add_outcomes(law, kept(loss, seen), kept(plain, seen))
         is_power = reach >= SMOOTH_FROM and is_heavy(plain, low, high) > 0.0
         if is_power and is_smooth(law, piece, low, high, tilt) > 0.0:
             return add_heavy(law, piece, low, high, is_lost)
@@ -625,9 +660,12 @@ def add_flat(law: Law, piece: float, low: float, high: float, is_lost: float) ->
         log_weights = gathered(law.log_weight, before, number)
         top = largest(log_weights)
         log_mass = top + log(total(exp(log_weights - top)))
+        blur = total(exp(log_weights - log_mass) * gathered(law.blur, before, number))
         law.log_weight = joined(weights, filled(1, log_mass))
         law.loss = gathered(law.loss, 0, before + 1)
         law.atomic = gathered(law.atomic, 0, before + 1)
+        law.blur = joined(gathered(law.blur, 0, before), filled(1, blur))
+        law.smear = joined(gathered(law.smear, 0, before), filled(1, 0.0))
     return 0.0
 
 
@@ -639,13 +677,23 @@ def forget_new_panels(law: Law) -> float:
     return 0.0
 
 
+def forget_nodes(law: Law) -> float:
+    """Empty a law before its nodes are laid."""
+    law.loss = filled(0, 0.0)
+    law.log_weight = filled(0, 0.0)
+    law.atomic = filled(0, 0.0)
+    law.blur = filled(0, 0.0)
+    law.smear = filled(0, 0.0)
+    law.uneven = 0.0
+    law.hidden = 0.0
+    return 0.0
+
+
 def build(law: Law) -> float:
     """Lay the nodes of one step; `far` says that there is no M(reach)."""
     if law.evaluated > law.allowed:
         fail("this takes more work than this program spends on an answer: symdp answers")
-    law.loss = filled(0, 0.0)
-    law.log_weight = filled(0, 0.0)
-    law.atomic = filled(0, 0.0)
+    forget_nodes(law)
     law.far = 0.0
     law.ready = 0.0
     forget_new_panels(law)
@@ -658,7 +706,7 @@ def build(law: Law) -> float:
             if POINTS > 0.0:
                 loss = law.side * law.c[LOSS[piece]]
                 mass = low if law.side > 0.0 else high
-                add_nodes(law, filled(1, loss), log(filled(1, mass)), 1.0)
+                add_outcomes(law, filled(1, loss), log(filled(1, mass)))
             elif INTEGERS > 0.0:
                 add_integers(law, piece, low, high, lost)
             else:
@@ -670,150 +718,22 @@ def build(law: Law) -> float:
         law.right = law.new_right
         law.owner = law.new_owner
         law.laid = law.reach
-    if law.fine > 0.0:
-        finite = (absolute(law.loss) < INFINITY) & (law.log_weight > -INFINITY)
-        law.loss = kept(law.loss, finite)
-        law.atomic = kept(law.atomic, finite)
-        law.log_weight = kept(law.log_weight, finite)
-        return 1.0
-    mass = total(exp(law.log_weight))
-    if not absolute(mass - 1.0) < MASS:
-        fail("the density does not add up to one at these values")
-    log_weight = law.log_weight - log(mass)
-    law.escaped = total(where(law.loss == INFINITY, exp(log_weight), 0.0))
-    finite = (absolute(law.loss) < INFINITY) & (log_weight > -INFINITY)
+    if law.fine == 0.0:
+        mass = total(exp(law.log_weight))
+        if not absolute(mass - 1.0) < MASS + law.uneven + total(exp(law.log_weight) * law.blur):
+            fail("the density does not add up to one at these values")
+        law.log_weight = law.log_weight - log(mass)
+        escaped = where(law.loss == INFINITY, exp(law.log_weight), 0.0)
+        law.escaped = total(escaped)
+        law.hidden = total(escaped * law.blur)
+        law.ready = 1.0
+    finite = (absolute(law.loss) < INFINITY) & (law.log_weight > -INFINITY)
     law.loss = kept(law.loss, finite)
     law.atomic = kept(law.atomic, finite)
-    law.log_weight = kept(log_weight, finite)
-    law.ready = 1.0
+    law.blur = kept(law.blur, finite)
+    law.smear = kept(law.smear, finite)
+    law.log_weight = kept(law.log_weight, finite)
     return 1.0
-
-
-class Tilted:
-    """The law tilted by t: mean, variance, K(t), and its weights."""
-
-    t: float
-    mean: float
-    variance: float
-    cgf: float
-    weight: Vector
-
-
-def tilted_by(law: Law, t: float) -> Tilted:
-    """Return the tilted law."""
-    at = Tilted()
-    scaled = t * law.loss + law.log_weight
-    top = largest(scaled)
-    weight = exp(scaled - top)
-    mass = total(weight)
-    weight = weight / mass
-    at.t = t
-    at.weight = weight
-    mean = total(weight * law.loss)
-    at.mean = mean
-    at.variance = total(weight * (law.loss - mean) * (law.loss - mean))
-    if top > 300.0:
-        at.cgf = top + log(mass)
-    else:
-        near = minimum(t * law.loss, 300.0)
-        grown = where(near < 300.0, exp(law.log_weight) * expm1(near), exp(scaled))
-        at.cgf = log1p(total(grown) - law.escaped)
-    return at
-
-
-def reach_about(law: Law, at: Tilted, least: float) -> float:
-    """Return a reach whose nodes hold a tilted law, or 0 where those that are laid do.
-
-    Nodes lie where one of three tilts has mass: 0, the reach, and half of it. A law tilted in
-    between may have its mass between theirs, as one below `least` is told to have.
-    """
-    t = at.t
-    deviation = sqrt(at.variance)
-    half = 0.5 * law.reach
-    nearest = minimum(t, minimum(absolute(t - half), law.reach - t))
-    if t < least:
-        nearest = law.reach
-    elif half * deviation < OVERLAPPING:
-        return 0.0
-    if nearest * deviation < COVERED:
-        return 0.0
-    return 2.0 * t if 2.0 * t < law.high else minimum(1.01 * t, 0.5 * (t + law.high))
-
-
-def weighed_by(law: Law, t: float) -> Tilted:
-    """Return the law that is resolved at a tilt t; what does not count there has no nodes."""
-    at = Tilted()
-    scaled = t * law.loss + law.log_weight
-    top = largest(scaled)
-    weight = exp(scaled - top)
-    mass = total(weight)
-    at.t = t
-    at.weight = weight / mass
-    at.cgf = top + log(mass)
-    at.mean = summed(at.weight * law.loss)
-    return at
-
-
-def spacing(law: Law) -> float:
-    """Return the spacing of the lattice on which all losses lie, 0 for none."""
-    losses = ordered(law.loss)
-    number = size(losses)
-    first = losses[0]
-    last = losses[number - 1]
-    gaps = gathered(losses, 1, number - 1) - gathered(losses, 0, number - 1)
-    equal = 1e-12 * (absolute(first) + absolute(last))
-    gaps = where(gaps > equal, gaps, INFINITY)
-    least = -largest(joined(-gaps, filled(1, -INFINITY)))
-    if least == INFINITY:
-        return maximum(absolute(first), 1.0)
-    width = last - first
-    s = width / floor(width / least + 0.5)
-    places = (losses - first) / s
-    off = largest(absolute(places - floor(places + 0.5)))
-    return s if off < SAME_LATTICE else 0.0
-
-
-def log_escaped(law: Law) -> float:
-    """Return log of the probability that a loss is infinite."""
-    if law.escaped >= 1.0:
-        return 0.0
-    if law.escaped > 0.0:
-        log_kept = law.count * log1p(-law.escaped)
-        return log(-expm1(log_kept))
-    return -INFINITY
-
-
-def log_sum(a: float, b: float) -> float:
-    """Return log(e^a + e^b)."""
-    most = maximum(a, b)
-    least = minimum(a, b)
-    return most if least == -INFINITY else most + log1p(exp(least - most))
-
-
-def all_losses(law: Law) -> float:
-    """Return n times the largest finite loss, infinite where none is known."""
-    end = law.c[LARGEST] if law.side > 0.0 else -law.c[LEAST]
-    if size(law.loss) == 0:
-        return -INFINITY
-    if total(law.atomic) == size(law.loss):
-        end = maximum(end, largest(law.loss))
-    return law.count * end
-
-
-def of_one_step(law: Law, epsilon: float) -> float:
-    """Return log of E max(0, 1 − e^(ε−L)) over the nodes, none of whose panels passes ε.
-
-    `slope` is how fast it falls with ε.
-    """
-    log_weight = where(law.loss > epsilon, law.log_weight, -INFINITY)
-    top = largest(log_weight)
-    if top == -INFINITY:
-        return -INFINITY
-    below = minimum(epsilon - law.loss, 0.0)
-    weight = exp(log_weight - top)
-    payoff = total(weight * -expm1(below))
-    law.slope = total(weight * exp(below)) / payoff
-    return top + log(payoff)
 
 
 def farther(law: Law) -> float:
@@ -858,6 +778,8 @@ def law_of(c: Vector, side: float, count: float) -> Law:
     law.cut = 0.0
     law.reached = 0.0
     law.evaluated = 0.0
+    law.doubt = 0.0
+    law.off = 0.0
     law.allowed = MOST_PLACES_SEEN
     law.most_nodes = MOST_NODES
     law.laid = 0.0
