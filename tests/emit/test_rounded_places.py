@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import runpy
+from functools import cache
 from pathlib import Path
 
 import mpmath
@@ -13,6 +14,7 @@ import sympy as sp
 from emitted import COMPILER, NODE, by_command, by_node, compiled, python_command
 
 import symdp
+import symdp.mechanisms
 
 X = sp.Symbol("x", real=True)
 WIDTH = sp.Rational(1, 10**5)
@@ -87,3 +89,22 @@ def test_every_language_counts_it(spiked, tmp_path: Path):
             found = by_command(command, ({}, 1, 2.0, "remove"))
         assert truth <= found + 4e-16 * abs(found) <= truth + 1e-9, language
         assert math.isfinite(found)
+
+
+@pytest.mark.parametrize("short", [0.5, 1e-4, 1e-6, 1e-9])
+@pytest.mark.parametrize("scale", [3.0, 0.5, 0.01])
+def test_close_to_the_largest_loss_rounded_losses_count(scale, short, tmp_path: Path):
+    """δ of one Laplace release is 1 − exp((ε − 1/b)/2), whose digits ε − 1/b has lost."""
+    source = tmp_path / "laplace.py"
+    source.write_text(_laplace(), "utf-8")
+    epsilon = (1 - short) / scale
+    lower, upper = runpy.run_path(str(source))["log_delta_ends"](epsilon, 1, b=scale)
+    with mpmath.workdps(40):
+        truth = mpmath.log(-mpmath.expm1((mpmath.mpf(epsilon) - 1 / mpmath.mpf(scale)) / 2))
+    assert lower <= truth <= upper
+    assert upper - lower < 1e-11 + 2e-15 / short
+
+
+@cache
+def _laplace() -> str:
+    return symdp.derive(symdp.mechanisms.laplace).to_program("python")

@@ -92,7 +92,9 @@ OVERSHOT = 0.45  # of the reach: nodes are laid anew for a smaller tilt
 REACHED = 1e-13  # of log delta, relative: no double tells more
 ROUGH_LINE = 1e-4  # of log delta: the width of a line beyond which another tilt is tried
 WIDEST = 2.0  # interval of log delta that is an answer
+FIRST_NARROWINGS = 20  # of the interval in which ε of one step lies, by nodes that do not know it
 NARROWINGS = 12  # of the interval in which a lower end of ε lies, which is the lower of its ends
+SEEN = 4.0  # log of how much larger than δ of one step a bound at a tilt of its panels may be
 CANCELLED = 6.0  # log of how much larger than delta a sum at a smaller tilt may begin
 
 
@@ -413,6 +415,20 @@ def accuracy(log_delta: float, epsilon: float) -> float:
     return ACCURATE + 4e-15 * (absolute(epsilon) + absolute(log_delta))
 
 
+def tilt_that_sees(law: Law, epsilon: float) -> float:
+    """Return a tilt at which panels were compared whose bound of δ of one step is near it, or 0.
+
+    E(1 − e^(ε−L))⁺ ≤ M(t) e^(−tε) t^t/(1 + t)^(1 + t): what panels leave open is small beside δ.
+    """
+    log_delta = of_one_step(law, epsilon)
+    for k in range(2):
+        t = 0.5 * law.reach * (k + 1.0)
+        factor = t * log(t / (1.0 + t)) - log1p(t)
+        if tilted_by(law, t).cgf - t * epsilon + factor < log_delta + SEEN:
+            return t
+    return 0.0
+
+
 def prepared(law: Law, epsilon: float) -> float:
     """Lay the nodes of a law for δ(ε), and return the saddle point.
 
@@ -444,6 +460,10 @@ def prepared(law: Law, epsilon: float) -> float:
             if law.count * half + 0.5 * epsilon < LOG_ROUNDING:
                 ended(law, 0.0, 1e-15)
                 return -2.0
+            if law.count == 1.0:
+                t = tilt_that_sees(law, epsilon)
+                if t > 0.0:
+                    return t
             t = saddle(law, epsilon, law.reach)
             if law.settled > 0.0:
                 return minimum(t, 0.8 * law.reach)
@@ -523,10 +543,11 @@ def log_delta_within(law: Law, epsilon: float) -> float:
             finite = of_one_step(law, epsilon)
             value = log_sum(finite, log_escaped(law))
             law.slope = law.slope * exp(finite - value) if value > -INFINITY else t
-            at = tilted_by(law, t)
-            uneven = law.uneven * exp(minimum(at.cgf - t * epsilon, 0.0) - maximum(finite, -700.0))
-            doubt = law.doubt + uneven + total(exp(law.log_weight) * law.blur)
-            doubt = maximum(doubt, escaped_off(law)) + law.hidden + law.uneven
+            plain = law.uneven_plain + total(exp(law.log_weight) * law.blur) + law.hidden
+            at_tilt = law.uneven * exp(tilted_by(law, t).cgf - t * epsilon)
+            open_to = minimum(law.uneven_plain, at_tilt) / maximum(exp(finite), TINY)
+            lost = 2.0 * ROUNDING * absolute(epsilon) * law.slope  # losses and ε are rounded
+            doubt = plain + maximum(law.doubt + open_to + lost, escaped_off(law))
             return ended(law, value, accuracy(value, epsilon) + doubt)
         s, following = 0.0, epsilon
         is_atomic = total(law.atomic) == size(law.loss)
@@ -564,7 +585,7 @@ def log_delta_within(law: Law, epsilon: float) -> float:
                 value = log_sum(scale + log(value), log_escaped(law))
                 # a sum that cancels keeps fewer digits
                 room = 2.0 if t < steepest else 1.0
-                doubt = maximum(law.doubt, escaped_off(law))
+                doubt = maximum(law.doubt + lost * law.slope, escaped_off(law))
                 return ended(law, value, room * accuracy(value, epsilon) + doubt)
             if law.trouble > 0.0:
                 law.trouble = 0.0
@@ -615,6 +636,19 @@ def start_of(law: Law, target: float) -> float:
     return law.guess
 
 
+def start_of_one_step(law: Law, target: float, high: float) -> float:
+    """Return about where log δ(ε) of one step is `target`, by the nodes that are there."""
+    a = 0.0
+    b = minimum(high, largest(law.loss))
+    for _ in range(FIRST_NARROWINGS):
+        middle = 0.5 * (a + b)
+        if log_sum(of_one_step(law, middle), log_escaped(law)) > target:
+            a = middle
+        else:
+            b = middle
+    return 0.5 * (a + b)
+
+
 def root_of(law: Law, target: float, x: float, low: float, high: float) -> float:
     """Return the ε between two with log δ(ε) = target, from a first one."""
     last = 0.0
@@ -622,7 +656,8 @@ def root_of(law: Law, target: float, x: float, low: float, high: float) -> float
     slope = 0.0
     for _ in range(100):
         off = log_delta_within(law, x) - target
-        if absolute(off) <= REACHED * (1.0 + absolute(target)):
+        rounding = ROUNDING * x * law.slope  # no double tells more
+        if absolute(off) <= REACHED * (1.0 + absolute(target)) + rounding:
             return x
         if off > 0.0:
             low = x
@@ -699,7 +734,8 @@ def epsilon_of(law: Law, target: float) -> float:
     if log_escaped(law) >= target:
         fail("no epsilon is finite: delta is below the probability of an infinite loss")
     high = all_losses(law)
-    x = start_of(law, target)
+    is_first = law.count == 1.0 and law.ready > 0.0 and size(law.loss) > 0
+    x = start_of_one_step(law, target, high) if is_first else start_of(law, target)
     if not (x > 0.0 and x < high):
         x = minimum(1.0, 0.5 * high)
     x = root_of(law, target, x, 0.0, high)
@@ -710,7 +746,7 @@ def epsilon_of(law: Law, target: float) -> float:
         if is_rough:
             x = root_of(law, target, x, 0.0, high)
         slope = maximum(law.slope, 1e-9)
-        missed = REACHED * (1.0 + absolute(target)) / slope  # by the root that was found
+        missed = REACHED * (1.0 + absolute(target)) / slope + ROUNDING * x  # by the root
         off = 2.0 * (maximum(accuracy(target, x), law.off) / slope + missed)
         law.near = near
         return ended_at(law, x + missed, off)

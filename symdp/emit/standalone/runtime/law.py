@@ -129,8 +129,8 @@ class Law:
     `left, right, owner`: the panels that count up to the reach `laid`, and their pieces.
 
     Places are rounded: log densities are off by up to `blur` at the nodes, losses by `smear`,
-    integrals by `uneven` where halving a panel brought it no closer, the mass of infinite losses by
-    `hidden`. `off`: of the last log delta.
+    integrals by `uneven` where halving a panel brought it no closer, those without a tilt by
+    `uneven_plain`, the mass of infinite losses by `hidden`. `off`: of the last log delta.
     """
 
     c: Vector
@@ -150,6 +150,7 @@ class Law:
     blur: Vector
     smear: Vector
     uneven: float
+    uneven_plain: float
     hidden: float
     doubt: float
     off: float
@@ -543,6 +544,8 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         if is_first:
             record_panels(law, piece, kept(a, seen), kept(b, seen))
         law.uneven = law.uneven + total(where(again | (off < CLOSE), 0.0, off))
+        plain_off = where(again | (off_low < CLOSE), 0.0, off_low)
+        law.uneven_plain = law.uneven_plain + total(plain_off)
         add_nodes(law, left, seen, flat)
         add_nodes(law, right, seen, flat)
         low_sum = joined(kept(left.low, again), kept(right.low, again))
@@ -685,6 +688,7 @@ def forget_nodes(law: Law) -> float:
     law.blur = filled(0, 0.0)
     law.smear = filled(0, 0.0)
     law.uneven = 0.0
+    law.uneven_plain = 0.0
     law.hidden = 0.0
     return 0.0
 

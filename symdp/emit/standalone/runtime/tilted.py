@@ -90,7 +90,7 @@ def doubt_of(law: Law, at: Tilted) -> Doubt:
     typical = total(at.weight * size_of)
     doubt.smear = total(at.weight * law.smear)
     moved = total(absolute(at.weight - plain) * law.blur) + at.t * doubt.smear
-    doubt.scale = law.count * (moved + law.hidden + 2.0 * law.uneven)
+    doubt.scale = law.count * (moved + law.hidden + law.uneven_plain + law.uneven)
     doubt.most = 2.0 * total(at.weight * law.blur) + law.uneven
     doubt.slope = total(at.weight * (size_of + typical) * law.blur)
     return doubt
@@ -98,7 +98,7 @@ def doubt_of(law: Law, at: Tilted) -> Doubt:
 
 def escaped_off(law: Law) -> float:
     """Return by how much the logarithm of what escapes may be off."""
-    return law.hidden / law.escaped + law.uneven if law.escaped > 0.0 else 0.0
+    return law.hidden / law.escaped + law.uneven_plain if law.escaped > 0.0 else 0.0
 
 
 def reach_about(law: Law, at: Tilted, least: float) -> float:
