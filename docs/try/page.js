@@ -18,7 +18,7 @@
   const START = { density: EXAMPLES[0][1].density, variable: "x", values: { s: "10" }, support: "interval", lower: "-oo", upper: "oo",
     sensitivity: "1", rate: "", n: "100", ask: "epsilon", given: "1e-5" };
   const FIELDS = ["density", "variable", "support", "lower", "upper", "sensitivity", "rate", "n", "ask", "given"];
-  let state = { ...START, values: { ...START.values } }, number_ = 0, waiting = null, worker = null, address = null;
+  let state = { ...START, values: { ...START.values } }, number_ = 0, waiting = null, worker = null, address = null, clock = null;
 
   const read = () => {
     for (const name of FIELDS) state[name] = by(name).value;
@@ -222,6 +222,7 @@
   }
 
   function refused(error) {
+    clearTimeout(clock);
     by("answer").className = "";
     by("answer").dataset.ready = "yes";
     for (const name of ["value", "lower", "upper"]) delete by("answer").dataset[name];
@@ -229,7 +230,15 @@
       ...(error.input ? [] : [make("p", "The command below answers.")]));
     by("plots").replaceChildren();
   }
-  function stop() { if (worker) worker.terminate(); worker = null; }
+  function stop() { if (worker) worker.terminate(); worker = null; clearTimeout(clock); }
+  // while a question takes longer than a moment no older answer stands there
+  function computing() {
+    const box = by("answer");
+    box.className = "";
+    for (const name of ["value", "lower", "upper"]) delete box.dataset[name];
+    box.replaceChildren(make("p", "Computing …", "quiet"));
+    by("plots").replaceChildren();
+  }
   function go() {
     delete by("answer").dataset.ready;
     read();
@@ -255,8 +264,10 @@
       by("codes").replaceChildren();
       return;
     }
-    if (by("answer").dataset.value) by("answer").className = "stale";
-    else by("answer").replaceChildren(make("p", "Computing …", "quiet"));
+    if (by("answer").dataset.value) {
+      by("answer").className = "stale";
+      clock = setTimeout(computing, 550);
+    } else computing();
     by("plots").classList.add("stale");
     const id = ++number_;
     waiting = setTimeout(() => {
@@ -265,6 +276,7 @@
       let answer = null;
       worker.onmessage = ({ data }) => {
         if (data.id !== id) return;
+        clearTimeout(clock);
         if (data.error) refused({ message: data.error, input: data.input });
         else if (data.first) { told(data); answer = data; if (data.several) { by("plots").replaceChildren(); by("answer").dataset.ready = "yes"; } }
         else curves(data, answer);
