@@ -132,6 +132,15 @@ function modes(found) {
   return rising ? count + 1 : count;
 }
 
+/* whether f(x) = f(−x) at all places that are looked at, but for rounding */
+function isEven(own) {
+  if (own.low !== -own.high) return false;
+  return own.stretches.every(([low, high]) => within(low, high, own.whole).every((x) => {
+    const a = own.logF(x, 0), ea = wrong, b = own.logF(-x, 0), eb = wrong;
+    return a === b || absolute(a - b) <= 4 * (ea + eb);
+  }));
+}
+
 /** The pair of one shift, up or down, sampled or not. */
 function pairOf(found, direction) {
   const shift = direction * found.shift, rate = found.rate, sampled = rate < 1;
@@ -241,25 +250,32 @@ function opened(asked) {
   const own = examined(specified(asked));
   const count = Number(asked.n);
   if (!(/^\d+$/.test(asked.n.trim()) && count >= 1 && count < 1e12)) refuse("n must be a whole number from 1 to 1e12");
-  const directions = own.rate < 1 ? [1, -1] : [1];
+  // of an even density a shift up and one down are one pair, and so are both sides of a pair that is not sampled
+  const even = isEven(own), directions = own.rate < 1 && !even ? [1, -1] : [1];
+  const sides = even && own.rate === 1 ? [1] : [1, -1];
   const laws = directions.flatMap((direction) => {
     const model = install(pairOf(own, direction));
-    return [1, -1].map((side) => ({ model, law: coarser(law_of(model.c, side, count)) }));
+    return sides.map((side) => ({ model, law: coarser(law_of(model.c, side, count)) }));
   });
   return { own, laws, count };
 }
 const ask = (one, question) => { install(one.model); return question(one.law); };
-/* The laws of one question share its work. */
-function shared(laws, question) {
+/* The laws of one question share its work, and each is asked beside the lower end of those before it. */
+function shared(laws, question, least) {
   let left = PAGE_PLACES;
   return laws.map((one) => {
     one.law.allowed = left;
-    const answer = question(one);
+    const answer = question(one, least);
     left -= one.law.evaluated;
+    least = maximum(least, answer.least);
     return answer;
   });
 }
-const logDelta = (laws, epsilon) => Math.max(...laws.map((one) => ask(one, (law) => log_delta_of(law, epsilon))));
+function logDelta(laws, epsilon) {
+  let largest = -INFINITY;
+  for (const one of laws) largest = maximum(largest, ask(one, (law) => log_delta_beside(law, epsilon, largest)));
+  return largest;
+}
 
 /* How far rounding and quadrature may have moved log δ: the loss of one node may be off by its own bound, and the sum
    of n by n times the mean bound under the tilted law; the weights likewise. */
@@ -307,11 +323,13 @@ function answered(asked) {
   if (own.modes > 1 && !hasOneShift(own)) return { ...said, several: true };
   const given = toDouble(exactNumber(asked.given, asked.ask === "epsilon" ? "delta" : "epsilon"));
   if (asked.ask === "epsilon" && !(given > 0 && given < 1)) refuse("delta must be above 0 and below 1");
-  const each = shared(laws, (one) => {
-    const value = ask(one, (law) => (asked.ask === "epsilon" ? epsilon_of(law, log(given)) : log_delta_of(law, given)));
+  const isEpsilon = asked.ask === "epsilon";
+  const each = shared(laws, (one, least) => {
+    const value = ask(one, (law) => (isEpsilon ? epsilon_beside(law, log(given), least) : log_delta_beside(law, given, least)));
     const t = absolute(one.law.slope) || 1, { lower, upper } = one.law;
-    return { one, value, lower, upper, t, doubt: doubt(one, t) };
-  });
+    const own = doubt(one, t);
+    return { one, value, lower, upper, t, doubt: own, least: lower - own * (isEpsilon ? 1 / t : 1) };
+  }, isEpsilon ? 0 : -INFINITY);
   // a law whose ε is 0 matters where no other's is larger
   const certain = (one) => ask(one, (law) => log_delta_of(law, 0)) + doubt(one, absolute(one.law.slope) || 1) <= log(given);
   const wide = (row, s) => (asked.ask === "epsilon" ? maximum(0, (s < 0 ? row.lower : row.upper) + s * row.doubt * maximum(1 / row.t, row.value ? 1e-12 : 0))

@@ -112,6 +112,29 @@ function extreme(parts, x, dx, before) {
   return told(best, error);
 }
 
+/* The arguments of erf(u) − erf(v), which cancels far out; null where a sum is no such difference. */
+function erfDifference(tree) {
+  const erfs = { "1": [], "-1": [] };
+  for (const part of tree.args) {
+    const [factor, inner] = part.op === "mul" && part.args.length === 2 && part.args[0].op === "num" ? part.args : [null, part];
+    const [above, below] = factor ? factor.value : [1n, 1n], kind = erfs[String(above)];
+    if (!kind || below !== 1n || inner.op !== "call" || inner.name !== "erf") return null;
+    kind.push(inner.args[0]);
+  }
+  return tree.args.length === 2 && erfs["1"].length === 1 ? [erfs["1"][0], erfs["-1"][0]] : null;
+}
+function logErfDifference([above, below], variable, given) {
+  const u = valued(above, variable, given), v = valued(below, variable, given);
+  return (x, dx) => {
+    const a = u(x, dx), ea = wrong, b = v(x, dx), eb = wrong;
+    const middle = 0.5 * (a + b), half = 0.5 * absolute(a - b), error = 0.5 * (ea + eb) + UNIT * (absolute(a) + absolute(b));
+    sign_ = sign(a - b);
+    if (half === 0) return told(-INFINITY, 0);
+    const value = log_erf_difference(middle, half);
+    return told(value, error * (2 * absolute(middle) + 2 + 1 / half) + 8 * UNIT * (1 + absolute(value)));
+  };
+}
+
 /** A function that returns log |value|, and sets `sign_` to the value's sign. */
 function logarithm(tree, variable, given) {
   const plain = valued.bind(null), deep = (part) => logarithm(part, variable, given);
@@ -141,6 +164,8 @@ function logarithm(tree, variable, given) {
     };
   }
   if (tree.op === "add") {
+    const difference = erfDifference(tree);
+    if (difference) return logErfDifference(difference, variable, given);
     const parts = tree.args.map(deep);
     return (x, dx) => {
       const v = value(x, dx);

@@ -32,7 +32,7 @@ onmessage = async (event) => {
     };
     const target = ask === "epsilon" ? Math.log(given) : at(given);
     if (ask === "epsilon" && !(given > 0 && given < 1)) throw new RangeError("delta must be above 0 and below 1");
-    const sides = found.map((law) => (ask === "epsilon" ? epsilon_of(law, target) : log_delta_of(law, given)));
+    const sides = ask === "epsilon" ? epsilons(found, given) : log_deltas(found, given);
     answer.epsilon = ask === "epsilon" ? Math.max(...sides) : given;
     answer.log_delta = target;
     // the one in which it is larger; the laws come in this order

@@ -19,6 +19,7 @@ from symdp.emit.standalone.runtime.cut_off import (
     tilt_of_short_line,
 )
 from symdp.emit.standalone.runtime.law import (
+    FARTHEST,
     NEGLIGIBLE,
     ROUNDING,
     TINY,
@@ -94,6 +95,8 @@ ROUGH_LINE = 1e-4  # of log delta: the width of a line beyond which another tilt
 WIDEST = 2.0  # interval of log delta that is an answer
 FIRST_NARROWINGS = 20  # of the interval in which ε of one step lies, by nodes that do not know it
 NARROWINGS = 12  # of the interval in which a lower end of ε lies, which is the lower of its ends
+BESIDE = 0.01  # of log δ: the width of an answer that is compared with another law's
+ROOM = 1.5  # times a tilt is the reach of the nodes that are laid for it
 SEEN = 4.0  # log of how much larger than δ of one step a bound at a tilt of its panels may be
 CANCELLED = 6.0  # log of how much larger than delta a sum at a smaller tilt may begin
 
@@ -172,6 +175,14 @@ def far_end(law: Law, at: Tilted, deviation: Vector) -> float:
     return best
 
 
+def lasts(law: Law, at: Tilted, far: float) -> float:
+    """Return whether |φ|^n of few steps is small only where no sum along a line reaches."""
+    log_atoms = log(total(at.weight * law.atomic) + TINY)
+    few = FEW if law.count * log_atoms > LOG_SMALL else FEW_OF_DENSITIES
+    scaled = far * sqrt(law.count * at.variance)
+    return 1.0 if law.count < few and scaled > FAR * sqrt(-2.0 * LOG_SMALL) else 0.0
+
+
 def stays_small(law: Law, at: Tilted, deviation: Vector, start: float, end: float) -> float:
     """Return whether |φ|^n is small from one y to another.
 
@@ -222,9 +233,7 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
     stride = 1
     far = far_end(law, at, deviation)
     last = INFINITY
-    log_atoms = log(total(at.weight * law.atomic) + TINY)
-    few = FEW if count * log_atoms > LOG_SMALL else FEW_OF_DENSITIES
-    if count < few and far * sqrt(count * at.variance) > FAR * sqrt(-2.0 * LOG_SMALL):
+    if lasts(law, at, far) > 0.0:
         law.trouble = 1.0
         return -3.0
     if size(u) * far > 2.0 * h * most_work(law):
@@ -429,10 +438,22 @@ def tilt_that_sees(law: Law, epsilon: float) -> float:
     return 0.0
 
 
+def is_less_than_asked(law: Law, epsilon: float, t: float) -> float:
+    """Return whether Markov's bound of δ is below what is asked, which then is the answer."""
+    finite = law.count * tilted_by(law, t).cgf - t * epsilon
+    most = minimum(log_sum(finite, log_escaped(law)), 0.0)
+    if most >= law.least:
+        return 0.0
+    law.upper = most
+    law.lower = -INFINITY
+    return 1.0
+
+
 def prepared(law: Law, epsilon: float) -> float:
     """Lay the nodes of a law for δ(ε), and return the saddle point.
 
-    Where M ends before it, that is a tilt close to M's end; −1: δ is what escapes; −2: δ is 1.
+    Where M ends before it, that is a tilt close to M's end; −1: an end of δ is its answer, what
+    escapes, 1, or a bound that is less than is asked.
     """
     for _ in range(200):
         if law.ready == 0.0:
@@ -450,7 +471,7 @@ def prepared(law: Law, epsilon: float) -> float:
             law.ready = 0.0
             law.lasting = 1.0
         elif law.far > 0.0:
-            more = farther(law)
+            more = farther(law, law.reach)
         else:
             if epsilon >= all_losses(law):
                 ended(law, log_escaped(law), escaped_off(law))
@@ -459,12 +480,14 @@ def prepared(law: Law, epsilon: float) -> float:
             half = log(total(exp(law.log_weight - 0.5 * law.loss)) + 1e-9)
             if law.count * half + 0.5 * epsilon < LOG_ROUNDING:
                 ended(law, 0.0, 1e-15)
-                return -2.0
+                return -1.0
             if law.count == 1.0:
                 t = tilt_that_sees(law, epsilon)
                 if t > 0.0:
                     return t
             t = saddle(law, epsilon, law.reach)
+            if is_less_than_asked(law, epsilon, minimum(t, law.reach)) > 0.0:
+                return -1.0
             if law.settled > 0.0:
                 return minimum(t, 0.8 * law.reach)
             if t < INFINITY:
@@ -475,7 +498,7 @@ def prepared(law: Law, epsilon: float) -> float:
                 law.reach = nearer
                 law.ready = 0.0
             else:
-                more = farther(law)
+                more = farther(law, ROOM * saddle(law, epsilon, FARTHEST))
         if more == 0.0:
             if law.settled > 0.0 or law.low == 0.0:
                 fail("the moment generating function ends at 0: symdp answers")
@@ -538,7 +561,7 @@ def log_delta_within(law: Law, epsilon: float) -> float:
     for _ in range(30):
         t = prepared(law, epsilon)
         if t < 0.0:
-            return log_escaped(law) if t == -1.0 else 0.0
+            return law.upper
         if law.count == 1.0:
             finite = of_one_step(law, epsilon)
             value = log_sum(finite, log_escaped(law))
@@ -566,6 +589,10 @@ def log_delta_within(law: Law, epsilon: float) -> float:
             t = calmer(law, epsilon, t)
         at = tilted_by(law, t)
         if s == 0.0 and law.frequency == 0.0:
+            # nodes that resolve no frequency tell already where few steps need another line
+            if lasts(law, at, far_end(law, at, law.loss - at.mean)) > 0.0:
+                law.lasting = 1.0
+                return between_ends(law, epsilon, steepest)
             law.frequency = 30.0 / sqrt(law.count * at.variance)
             law.ready = 0.0
         else:
@@ -584,9 +611,9 @@ def log_delta_within(law: Law, epsilon: float) -> float:
             if value > 0.0:
                 value = log_sum(scale + log(value), log_escaped(law))
                 # a sum that cancels keeps fewer digits
-                room = 2.0 if t < steepest else 1.0
+                times = 2.0 if t < steepest else 1.0
                 doubt = maximum(law.doubt + lost * law.slope, escaped_off(law))
-                return ended(law, value, room * accuracy(value, epsilon) + doubt)
+                return ended(law, value, times * accuracy(value, epsilon) + doubt)
             if law.trouble > 0.0:
                 law.trouble = 0.0
                 law.lasting = 1.0
@@ -620,9 +647,13 @@ def start_of(law: Law, target: float) -> float:
     for _ in range(60):
         if law.ready == 0.0:
             build(law)
-        if law.far == 0.0 and (size(law.loss) == 0 or guess(law, law.reach, target) < 0.0):
-            break
-        if farther(law) == 0.0:
+        about = law.reach
+        if law.far == 0.0:
+            if size(law.loss) == 0 or guess(law, law.reach, target) < 0.0:
+                break
+            while about < FARTHEST and guess(law, about, target) >= 0.0:
+                about = 2.0 * about
+        if farther(law, about) == 0.0:
             break
     if law.ready == 0.0 or size(law.loss) == 0:
         return 1.0
@@ -714,7 +745,7 @@ def epsilon_of(law: Law, target: float) -> float:
     law.evaluated = 0.0
     build(law)
     for _ in range(60):
-        if law.far == 0.0 or farther(law) == 0.0:
+        if law.far == 0.0 or farther(law, law.reach) == 0.0:
             break
         build(law)
     if law.ready > 0.0 and log_escaped(law) > target:
@@ -755,3 +786,25 @@ def epsilon_of(law: Law, target: float) -> float:
     least = lower_root(law, target, x)
     law.near = near
     return ended_at(law, x, x - least)
+
+
+def log_delta_beside(law: Law, epsilon: float, other: float) -> float:
+    """Return log δ(ε), or a bound of it that is less than half of another law's."""
+    law.least = other - 1.0
+    value = log_delta_of(law, epsilon)
+    law.least = -INFINITY
+    return value
+
+
+def epsilon_beside(law: Law, target: float, other: float) -> float:
+    """Return the least ε as `epsilon_of`, or −1 where it is at most another law's."""
+    if other > 0.0:
+        near = law.near
+        law.near = BESIDE
+        law.strict = 0.0
+        value = log_delta_beside(law, other, target + 1.0)
+        law.near = near
+        if value <= target:
+            ended_at(law, other, other)
+            return -1.0
+    return epsilon_of(law, target)

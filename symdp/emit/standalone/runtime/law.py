@@ -72,7 +72,8 @@ PLACED = 4e-16  # relative: how far the rounding of a place and of a centre move
 ROUGH = 1e-11  # relative: a panel that no halving brings closer
 MOST_TURN = 10.0  # radians by which a loss may turn within a panel
 FARTHEST = 1e6  # tilt
-FARTHER = 4.0  # times a tilt is the next that is tried, where M has not ended
+FARTHER = 2.0  # times a tilt is the next that is tried at least, where M has not ended
+FARTHEST_STEP = 64.0  # the same at most
 SETTLED = 1e-3  # relative: how closely the end of M is found
 UNSEEN_SHARE = 1e-60  # of a law: a panel, and those beside it, which are not halved to see more
 TINY = 1e-300
@@ -131,6 +132,7 @@ class Law:
     Places are rounded: log densities are off by up to `blur` at the nodes, losses by `smear`,
     integrals by `uneven` where halving a panel brought it no closer, those without a tilt by
     `uneven_plain`, the mass of infinite losses by `hidden`. `off`: of the last log delta.
+    `least`: log of a delta below which no answer is asked, as that of another law is above it.
     """
 
     c: Vector
@@ -162,6 +164,7 @@ class Law:
     phase: float
     slope: float
     strict: float
+    least: float
     guess: float
     trouble: float
     lower: float
@@ -329,24 +332,26 @@ def places_of(a: Vector, b: Vector) -> Vector:
     return maximum(minimum(x, repeated(b, GAUSS)), repeated(a, GAUSS))
 
 
-def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Panels:
-    """Look at panels from a to b."""
+def looked_at(law: Law, piece: float, a: Vector, b: Vector) -> Panels:
+    """Evaluate a density and its losses at the nodes of panels from a to b."""
     panels = Panels()
-    number = size(a)
-    half = repeated(0.5 * (b - a), GAUSS)
-    x = places_of(a, b)
-    law.evaluated = law.evaluated + size(x)
-    density = height(piece, x, law.c, law.side, 0.0)
-    loss = law.side * loss_at(piece, x, law.c)
+    panels.x = places_of(a, b)
+    law.evaluated = law.evaluated + size(panels.x)
+    panels.density = height(piece, panels.x, law.c, law.side, 0.0)
+    panels.loss = law.side * loss_at(piece, panels.x, law.c)
+    panels.weight = repeated(0.5 * (b - a), GAUSS) * tiled(WEIGHTS, size(a))
+    return panels
+
+
+def weighed_panels(law: Law, panels: Panels, peaks: Vector) -> Panels:
+    """Set what panels add to three integrals, relative to the peaks, and how far losses turn."""
+    loss = panels.loss
+    weight = panels.weight
     # far out a loss may be beyond the doubles that it is a ratio of
-    counts = (absolute(loss) >= 0.0) | (density > peaks[0] + UNSEEN)
-    density = where(counts, density, -INFINITY)
-    within = density > -INFINITY
-    weight = half * tiled(WEIGHTS, number)
-    panels.x = x
+    counts = (absolute(loss) >= 0.0) | (panels.density > peaks[0] + UNSEEN)
+    density = where(counts, panels.density, -INFINITY)
     panels.density = density
-    panels.loss = loss
-    panels.weight = weight
+    within = density > -INFINITY
     if law.fine > 0.0 and size(peaks) > 1:  # of one tilt
         tilted = where(within, density + law.tilt * loss, -INFINITY)
         panels.low = sums_of(weight * exp(tilted - peaks[0]), GAUSS)
@@ -440,17 +445,23 @@ def add_nodes(law: Law, panels: Panels, seen: Vector, flat: float) -> float:
     return tell_size(law, size(law.loss))
 
 
-def peaks_of(law: Law, piece: float, x: Vector, plain: float, is_lost: float) -> Vector:
+def peak_at(panels: Panels, tilt: float) -> float:
+    """Return the log of the largest density at the nodes of panels, tilted."""
+    if tilt == 0.0:
+        return largest(panels.density)
+    value = panels.density + tilt * panels.loss
+    holds = (panels.density > -INFINITY) & (absolute(value) >= 0.0)
+    return largest(where(holds, value, -INFINITY))
+
+
+def peaks_of(law: Law, panels: Panels, is_lost: float) -> Vector:
     """Return the log of the largest density at places, and at two tilts where a loss is finite."""
     if is_lost > 0.0:
-        return filled(1, plain)
+        return filled(1, peak_at(panels, 0.0))
     if law.fine > 0.0:  # of one tilt
-        top = largest(height(piece, x, law.c, law.side, law.tilt))
-        return filled(3, top)
-    half = largest(height(piece, x, law.c, law.side, 0.5 * law.reach))
-    top = largest(height(piece, x, law.c, law.side, law.reach))
-    tilted = joined(filled(1, half), filled(1, top))
-    return joined(filled(1, plain), tilted)
+        return filled(3, peak_at(panels, law.tilt))
+    low = joined(filled(1, peak_at(panels, 0.0)), filled(1, peak_at(panels, 0.5 * law.reach)))
+    return joined(low, filled(1, peak_at(panels, law.reach)))
 
 
 def turns_far(law: Law, piece: float, left: Panels, right: Panels, share: Vector) -> Vector:
@@ -487,12 +498,11 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
     b = kept(b, wide)
     if size(a) == 0:
         return 0.0
-    x = places_of(a, b)
-    plain = largest(height(piece, x, law.c, law.side, 0.0))
-    if plain == -INFINITY:
+    whole = looked_at(law, piece, a, b)
+    if peak_at(whole, 0.0) == -INFINITY:
         return 0.0
-    peaks = peaks_of(law, piece, x, plain, is_lost)
-    whole = measured(law, piece, a, b, peaks)
+    peaks = peaks_of(law, whole, is_lost)
+    whole = weighed_panels(law, whole, peaks)
     sums = joined(filled(1, total(whole.middle)), filled(1, total(whole.high)))
     sums = joined(filled(1, total(whole.low)), sums)
     if not isfinite(sums[0] + sums[1] + sums[2]):
@@ -519,8 +529,8 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
     flat = FLAT[piece]
     for depth in range(DEEPEST + 1):
         middle = 0.5 * (a + b)
-        left = measured(law, piece, a, middle, peaks)
-        right = measured(law, piece, middle, b, peaks)
+        left = weighed_panels(law, looked_at(law, piece, a, middle), peaks)
+        right = weighed_panels(law, looked_at(law, piece, middle, b), peaks)
         off_low = absolute(left.low + right.low - low_sum) / sums[0]
         off_middle = absolute(left.middle + right.middle - middle_sum) / sums[1]
         off_high = absolute(left.high + right.high - high_sum) / sums[2]
@@ -740,15 +750,18 @@ def build(law: Law) -> float:
     return 1.0
 
 
-def farther(law: Law) -> float:
-    """Move the reach after the law was found to be too far, or not far enough; 0: no more."""
+def farther(law: Law, about: float) -> float:
+    """Move the reach after the law was found to be too far, or not far enough; 0: no more.
+
+    Where nothing ended M so far it goes to a tilt about which the nodes have what is asked.
+    """
     if law.far > 0.0:
         law.high = law.reach
         law.reach = 0.5 * (law.low + law.high)
     else:
         law.low = law.reach
         if law.high == INFINITY:
-            law.reach = FARTHER * law.reach
+            law.reach = minimum(maximum(about, FARTHER * law.reach), FARTHEST_STEP * law.reach)
         else:
             law.reach = 0.5 * (law.low + law.high)
     law.ready = 0.0
@@ -771,6 +784,7 @@ def law_of(c: Vector, side: float, count: float) -> Law:
     law.ready = 0.0
     law.far = 0.0
     law.strict = 1.0
+    law.least = -INFINITY
     law.tilt = 0.0
     law.fine = 0.0
     law.trouble = 0.0

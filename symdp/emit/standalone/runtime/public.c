@@ -23,7 +23,11 @@ static double log_delta_at(Law **laws, int count, double epsilon)
 {
     double best = -INFINITY;
     if (!isfinite(epsilon)) fail("epsilon must be a finite number");
-    for (int i = 0; i < count; i++) best = maximum(best, log_delta_of(laws[i], epsilon));
+    double least = -INFINITY;  /* of the laws before */
+    for (int i = 0; i < count; i++) {
+        best = maximum(best, log_delta_beside(laws[i], epsilon, least));
+        least = maximum(least, laws[i]->lower);
+    }
     return best;
 }
 
@@ -43,9 +47,11 @@ static const char *answer(char what, const double *asked, long many, double n, c
         if (what == 'e' && !(asked[k] > 0.0 && asked[k] < 1.0)) {
             wrong = "delta must be above 0 and below 1";
         } else if (what == 'e') {
-            found[k] = 0.0;
-            for (int i = 0; i < count; i++)
-                found[k] = maximum(found[k], epsilon_of(laws[i], log(asked[k])));
+            double least = found[k] = 0.0;
+            for (int i = 0; i < count; i++) {
+                found[k] = maximum(found[k], epsilon_beside(laws[i], log(asked[k]), least));
+                least = maximum(least, laws[i]->lower);
+            }
         } else {
             found[k] = log_delta_at(laws, count, asked[k]);
             if (what == 'd') {  /* below the least double that one, never 0 */

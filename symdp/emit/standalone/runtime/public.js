@@ -17,13 +17,20 @@ function laws(n, values, direction) {
   return sides.map((side) => law_of(c, REMOVE * side, n));
 }
 
-function worst(found, ask) {
-  return Math.max(...found.map(ask));
+/* What each law answers, beside the lower end of those before it. */
+function beside(found, answer, question, least) {
+  return found.map((law) => {
+    const value = answer(law, question, least);
+    least = Math.max(least, law.lower);
+    return value;
+  });
 }
+const log_deltas = (found, epsilon) => beside(found, log_delta_beside, epsilon, -INFINITY);
+const epsilons = (found, delta) => beside(found, epsilon_beside, log(delta), 0);
 
 function log_delta_at(found, epsilon) {
   if (!isfinite(epsilon)) throw new RangeError("epsilon must be a finite number");
-  return worst(found, (law) => log_delta_of(law, epsilon));
+  return Math.max(...log_deltas(found, epsilon));
 }
 
 /** log δ(ε) of n steps; values: { parameter: number }. */
@@ -42,7 +49,7 @@ export function delta(epsilon, n, values = {}, direction = "both") {
 /** The least ε ≥ 0 with δ(ε) at most delta. */
 export function epsilon(delta, n, values = {}, direction = "both") {
   if (!(delta > 0 && delta < 1)) throw new RangeError("delta must be above 0 and below 1");
-  return worst(laws(n, values, direction), (law) => epsilon_of(law, log(delta)));
+  return Math.max(...epsilons(laws(n, values, direction), delta));
 }
 
 /* The larger law's: each end is at least that of the other. */
@@ -59,12 +66,12 @@ export function log_delta_ends(epsilon, n, values = {}, direction = "both") {
 export function epsilon_ends(delta, n, values = {}, direction = "both") {
   if (!(delta > 0 && delta < 1)) throw new RangeError("delta must be above 0 and below 1");
   const found = laws(n, values, direction);
-  worst(found, (law) => epsilon_of(law, log(delta)));
+  epsilons(found, delta);
   return ends_of(found);
 }
 
 /** δ at each ε. */
-export function curve(epsilons, n, values = {}, direction = "both") {
+export function curve(places, n, values = {}, direction = "both") {
   const found = laws(n, values, direction);
-  return Array.from(epsilons, (epsilon) => from_log(log_delta_at(found, epsilon)));
+  return Array.from(places, (epsilon) => from_log(log_delta_at(found, epsilon)));
 }

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from symdp.emit.standalone.runtime.accountant import epsilon_of, log_delta_of
+from symdp.emit.standalone.runtime.accountant import (
+    epsilon_beside,
+    log_delta_beside,
+)
 from symdp.emit.standalone.runtime.law import Law, law_of
 from symdp.emit.standalone.runtime.primitives import NoAnswerError
 
@@ -64,18 +67,27 @@ def _laws_of(n: float, values: dict[str, Any], direction: str) -> list[Law]:
     return [law_of(c, REMOVE * side, float(n)) for side in sides]
 
 
+def _largest(laws: list[Law], answer: Any, question: float, least: float) -> float:
+    # A law is asked beside the lower end of those before it.
+    largest = -math.inf
+    for law in laws:
+        largest = max(largest, answer(law, question, least))
+        least = max(least, law.lower)
+    return float(largest)
+
+
 def _log_delta(laws: list[Law], epsilon: float) -> float:
     if not math.isfinite(epsilon):
         raise ValueError("epsilon must be a finite number")
     with np.errstate(all="ignore"):
-        return float(max(log_delta_of(law, float(epsilon)) for law in laws))
+        return _largest(laws, log_delta_beside, float(epsilon), -math.inf)
 
 
 def _epsilon(laws: list[Law], delta: float) -> float:
     if not 0 < delta < 1:
         raise ValueError("delta must be above 0 and below 1")
     with np.errstate(all="ignore"):
-        return float(max(epsilon_of(law, math.log(delta)) for law in laws))
+        return _largest(laws, epsilon_beside, math.log(delta), 0.0)
 
 
 def _ends_of_laws(laws: list[Law]) -> tuple[float, float]:
