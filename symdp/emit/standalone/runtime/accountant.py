@@ -464,6 +464,10 @@ def prepared(law: Law, epsilon: float) -> float:
             law.settled = 1.0
             law.trouble = 0.0
             law.ready = 0.0
+        elif law.trouble > 0.0 and law.frequency == 0.0:  # as many as next to a tilt where M ends
+            law.trouble = 0.0
+            law.far = 1.0
+            more = farther(law, law.reach)
         elif law.trouble > 0.0:  # too many nodes for the frequencies of a line
             law.frequency = 0.0
             law.outer = 0.0
