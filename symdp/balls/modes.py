@@ -7,7 +7,9 @@ above the mode, and d′ ≥ d, the test A + (d′ − d) has at least the diver
 The slope of log f is enclosed on cells between exact doubles, the first and the last of which may
 be infinite: an operation on an interval is told by its values at the two ends, which may be limits.
 Where the slope itself may vanish it is enough that it falls on the whole cell (it rises, then it
-falls) or rises (then its ends decide). A cell on which f′ rises through 0 is a valley.
+falls) or rises (then its ends decide). A cell on which f′ rises through 0 is a valley. Nothing is
+told on a cell where something that f is divided by may vanish inside: atan(1/x) falls on both sides
+of 0, where it jumps up, and of its slope −1/(1 + x²) nothing is seen there.
 """
 
 from __future__ import annotations
@@ -44,6 +46,11 @@ _SHARE = 0.4877  # of a cell that is cut
 _MOST_MASSES = 4_000  # of a law on integers that is looked at value by value
 _LONG = 150  # operations of an expression that is not put into factors
 _SECONDS = 3.0  # for a density: what takes longer counts as not shown
+_POLES = {
+    (sp.tan, sp.sec): sp.cos,
+    (sp.cot, sp.csc): sp.sin,
+    (sp.coth, sp.csch): sp.sinh,
+}
 _INFINITE = arb.pos_inf()
 _ZERO = arb(0)
 
@@ -243,6 +250,7 @@ class _Slope:
         else:
             log_slope = sp.diff(_log_over_factors(shifted, x), x)
             slopes = [log_slope, sp.diff(shifted, x)]
+        self._divisors = [Ranges(divisor, x) for divisor in _divisors(shifted, x)]
         self._addends = []
         if shifted.is_Add and not is_counting:
             for addend in shifted.args:
@@ -284,13 +292,18 @@ class _Slope:
 
     def _on_cell(self, low: arb, high: arb) -> list[int] | None:
         """Return the signs on a cell, None where they are not told."""
-        at_end = bool(low <= self._ends[0] or high >= self._ends[1])
+        inner = [edge for edge in (low, high) if self._ends[0] < edge < self._ends[1]]
+        for divisor in self._divisors:
+            if _may_vanish_inside(divisor, low, high):
+                return None
+            if any(_may_be_zero(divisor, edge, edge) for edge in inner):
+                return None
         for forms, bends in zip(self._forms, self._bends, strict=True):
             smooth = False
             for form in forms:
                 seen = Seen()
                 sign = _sign(form(low, high, seen))
-                if seen.is_smooth(at_end=at_end):
+                if seen.is_smooth(at_end=True):
                     smooth = True
                     if sign is not None:
                         return [sign]
@@ -308,7 +321,7 @@ class _Slope:
                 return bent_signs
         # Where all addends rise, or fall, and none is negative, so does their sum.
         addend_signs = {
-            _first(forms, low, high, at_end=at_end) if _first([height], low, high) == 1 else None
+            _first(forms, low, high, at_end=True) if _first([height], low, high) == 1 else None
             for forms, height in self._addends
         }
         if addend_signs not in ({1}, {-1}):
@@ -343,6 +356,28 @@ class _Slope:
             for slope in self._slopes
             for form in _forms_of(sp.powdenest(slope.subs(self._x, side / w)))
         ]
+
+
+def _divisors(f: sp.Expr, x: sp.Symbol) -> set[sp.Expr]:
+    """Return what f is divided by; where none of them vanishes f has no pole and no jump."""
+    divisors = {power.base for power in f.atoms(sp.Pow) if not power.exp.is_nonnegative}
+    for functions, divisor in _POLES.items():
+        divisors |= {divisor(*node.args) for node in f.atoms(*functions)}
+    return {divisor for divisor in divisors if x in divisor.free_symbols}
+
+
+def _may_be_zero(divisor: Ranges, low: arb, high: arb) -> bool:
+    """Whether a divisor may be 0 on a cell or at its ends."""
+    least, largest = divisor(low, high, Seen())
+    return not (least > 0 or largest < 0)
+
+
+def _may_vanish_inside(divisor: Ranges, low: arb, high: arb) -> bool:
+    """Whether a divisor may be 0 on a cell elsewhere than at its ends."""
+    seen = Seen()
+    least, largest = divisor(low, high, seen)
+    has_one_sign = least >= 0 or largest <= 0
+    return not has_one_sign or (seen.folded and _may_be_zero(divisor, low, high))
 
 
 def _first(forms: list[Ranges], low: arb, high: arb, *, at_end: bool = False) -> _Sign:

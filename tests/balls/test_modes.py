@@ -128,6 +128,8 @@ MIRRORED = [  # a density, where, and whether it has one mode
     ((3 + X**2 + 2 * X) / (1 + X**2) ** 2, LINE, True),
     ((sp.pi / 2 + sp.atan(X)) / sp.sqrt(1 + X**2) ** 3, LINE, True),
     (sp.exp(-sp.sqrt(1 + X**2) + X / 2) * (2 + sp.tanh(X)), LINE, True),
+    (sp.sqrt(X) * sp.exp(-X), RAY, True),  # whose log has a steep end
+    (sp.cbrt(X) * sp.sqrt(1 - X), Support("interval", sp.S.Zero, sp.S.One), True),
     (sp.besseli(X, sp.Rational(3, 2)), RAY, True),  # which falls in its order
     (sp.besseli(X - 1, sp.Rational(3, 2)), BETWEEN, True),
 ]
@@ -151,3 +153,22 @@ def test_bessel_functions_of_negative_order_do_not_fall(side):
     assert values[0] < values[1] > values[2] < values[3] > values[4] > 0
     ends = (sp.S(-3), sp.S(2)) if side > 0 else (sp.S(-2), sp.S(3))
     assert _is_decided(sp.besseli(side * X, at), X, Support("interval", *ends)) is not True
+
+
+JUMPING = [
+    2 + sp.atan(1 / X),
+    3 + sp.erf(1 / X),
+    2 - sp.atan(1 / X),
+    3 + sp.tanh(1 / (X - sp.Rational(1, 3))),
+    sp.exp(sp.atan(1 / (X - sp.Rational(1, 3)))),
+    3 + sp.atan(X + 1 / X),
+]
+
+
+@pytest.mark.parametrize("density", JUMPING, ids=str)
+def test_a_density_that_jumps_away_from_its_slope_has_two_modes(density):
+    """The slope of 2 + atan(1/x), which is −1/(1 + x²), does not tell of the jump at 0."""
+    places = np.linspace(-0.999, 0.999, 10_000)
+    rises = np.diff(sp.lambdify(X, density, "scipy")(places)) > 0
+    assert np.count_nonzero(rises[1:] != rises[:-1]) > 0
+    assert _is_decided(density, X, Support("interval", sp.S(-1), sp.S(1))) is not True
