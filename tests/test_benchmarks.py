@@ -27,6 +27,7 @@ from benchmarks.frozen import __main__ as frozen  # noqa: E402
 from benchmarks.frozen import asking, comparison  # noqa: E402
 from benchmarks.frozen import cases as frozen_cases  # noqa: E402
 from benchmarks.frozen import rows as frozen_rows  # noqa: E402
+from benchmarks.mutants import reached  # noqa: E402
 from benchmarks.mutants.changes import again, drawn, mutations  # noqa: E402
 from benchmarks.peers import (  # noqa: E402
     accuracy,
@@ -413,6 +414,23 @@ def test_mutations_are_drawn_alike_and_found_again_in_a_text_that_moved(tmp_path
     moved = again(tmp_path, own, before.split("\n")[own.line - 1])
     assert moved is not None
     assert moved.applied("# moved\n" + before) == "# moved\n" + own.applied(before)
+
+
+@pytest.mark.parametrize(
+    ("room", "measured"), [("page", ["page"]), ("", ["emit", "page", "test_a.py"])]
+)
+def test_the_lines_of_one_room_or_of_all_are_measured(room, measured, tmp_path, monkeypatch):
+    """What a room's own tests run is known without the tests of other rooms."""
+    for name in ("emit", "page"):
+        (tmp_path / "tests" / name).mkdir(parents=True)
+        (tmp_path / f"{name}.json").write_text(json.dumps({name: 1.0}))
+    (tmp_path / "tests" / "test_a.py").touch()
+    (tmp_path / "test_a.py.json").write_text(json.dumps({"test_a.py": 1.0}))
+    assert set(reached.Reached(tmp_path, tmp_path, room).seconds) == set(measured)
+    asked = []
+    monkeypatch.setattr(reached.subprocess, "run", lambda command, **_: asked.append(command[4:]))
+    reached.Reached(tmp_path, tmp_path / "new", room).measure()
+    assert asked == [[f"tests/{name}"] for name in measured]
 
 
 def test_the_page_of_strangers_names_what_is_asked():

@@ -1,6 +1,7 @@
 """Change one line of a room at a time and see whether quick tests notice.
 
     python -m benchmarks.mutants --room derive --count 25
+    python -m benchmarks.mutants --room page --own
     python -m benchmarks.mutants --room derive --again --tests tests/derive/test_new.py
 
 Mutations are drawn with a seed. A copy of the tree is taken once, and it is measured which quick
@@ -8,8 +9,9 @@ tests, of all rooms, run which lines (ten minutes of a processor). A mutation is
 run its line, the room's own first and quick before long, until one fails; then on what else stands
 in the same files, and in files that run its line for other rooms. Each result is printed as it
 comes, and kept: the same command goes on where it was stopped. What survives must be looked at: a
-hole gets a test, what changes nothing gets deleted code. `--again` tries what survived on tests
-that came later, from the tree as it is now.
+hole gets a test, what changes nothing gets deleted code. `--own` measures and asks the room's own
+tests alone, a few minutes: what survives may be noticed by tests of other rooms. `--again` tries
+what survived on tests that came later, from the tree as it is now.
 """
 
 from __future__ import annotations
@@ -173,10 +175,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=100.0, help="of tests for one mutation")
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "mutants")
     parser.add_argument("--measure", metavar="ROOM", help="only see what its tests run")
+    parser.add_argument("--own", action="store_true", help="ask no tests of other rooms")
     parser.add_argument("--again", action="store_true", help="try what survived on --tests")
     parser.add_argument("--tests", nargs="*", default=[])
     given = parser.parse_args()
     results = given.folder / f"{given.room}.jsonl"
+    if given.own and not given.room:
+        parser.error("--own needs --room")
     if given.again:
         return try_again(results, given.tests, given.seconds)
     if importlib.util.find_spec("coverage") is None:
@@ -185,9 +190,12 @@ def main() -> int:
     tree = given.folder / "tree"
     if not tree.exists():
         copied(tree)
-    reached = Reached(tree, given.folder / "reached")
-    if given.measure is not None or given.room is not None:
-        reached.measure(given.measure or "")
+    only = given.measure or ""
+    if given.own:
+        only = given.room
+    reached = Reached(tree, given.folder / "reached", only)
+    if only or given.room is not None:
+        reached.measure()
     if given.measure or not given.room:
         return 0
     done = {mutation_of(result) for result in kept(results)}

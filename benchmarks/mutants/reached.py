@@ -89,18 +89,19 @@ def measure(into: str, tests: Sequence[str]) -> None:
 
 @dataclass
 class Reached:
-    """What was measured of one tree, kept in a folder."""
+    """What was measured of one tree, kept in a folder: of all rooms, or of one alone."""
 
     tree: Path
     folder: Path
+    room: str = ""
 
-    def measure(self, only: str = "") -> None:
+    def measure(self) -> None:
         """Measure what is not yet there."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for tests in folders(self.tree):
             name = Path(tests[0]).name if len(tests) <= 2 else "others"
             into = self.folder / name
-            if into.with_suffix(".json").exists() or (only and only != name):
+            if into.with_suffix(".json").exists() or self.room not in ("", name):
                 continue
             print(f"which lines do the tests of {name} run?", flush=True)
             code = "import sys; from benchmarks.mutants.reached import measure; "
@@ -112,11 +113,14 @@ class Reached:
                     stderr=subprocess.STDOUT, check=False,
                 )  # fmt: skip
 
+    def _files(self, ending: str) -> list[Path]:
+        return sorted(self.folder.glob((self.room or "*") + ending))
+
     @cached_property
     def seconds(self) -> dict[str, float]:
         """Seconds of a processor of each test that passes."""
         seconds: dict[str, float] = {}
-        for file in sorted(self.folder.glob("*.json")):
+        for file in self._files(".json"):
             seconds |= json.loads(file.read_text(encoding="utf-8"))
         return seconds
 
@@ -125,7 +129,7 @@ class Reached:
         import coverage
 
         read = []
-        for file in sorted(self.folder.glob("*.lines")):
+        for file in self._files(".lines"):
             data = coverage.CoverageData(str(file))
             data.read()
             read.append(data)
