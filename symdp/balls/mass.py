@@ -55,7 +55,7 @@ _NOTHING = 1e-20  # a mass of a shell that is none
 _EVALUATIONS = 300_000  # of an integrand: more than those seconds allow
 _TOO_MUCH = 1e3  # of a mass: more will not come down to 1
 # partial sums that are extrapolated
-_FEWEST = 12
+_FEWEST = 11
 _SUMMED = 14
 # of distances from 0 at which a density's scale is looked for
 _OCTAVES = 200
@@ -427,17 +427,11 @@ def _sides(part: _Part, start: float, is_near_end: bool, deadline: Deadline) -> 
     low, high = map(float, ends)
     cell = _cell(density, x, deadline)
     whole = bool(x.is_integer)
-    middle = 0.0
+    middle = min(max(low, 0.0), high)
     if math.isfinite(low) and math.isfinite(high):
         middle = 0.5 * (low + high)
         if whole:
             middle = math.floor(middle)
-    elif low < 0.0 < high:
-        middle = 0.0
-    elif math.isfinite(low):
-        middle = low + 1.0
-    else:
-        middle = high - 1.0
     if whole:
         yield cell(middle, middle)
     for end in {low, high}:
@@ -460,18 +454,18 @@ def _side(
     is_near_end: bool,
 ) -> float:
     """Add up shells and what is beyond the last one; of integers, the middle is left out."""
-    sums = [0.0]
+    sums: list[float] = []
     total = 0.0
     is_endless = math.isinf(end)
     step = math.copysign(1.0, edges[-1] - edges[0]) if whole else 0.0
 
     def has_ended(share: float, shells: int) -> bool:
         """Whether the last shells had next to nothing."""
-        return len(sums) > shells and abs(sums[-1] - sums[-shells]) <= share * SUMS_ROUNDED
+        return len(sums) >= shells and abs(sums[-1] - sums[-shells]) <= share * SUMS_ROUNDED
 
     for inner, outer in pairwise(edges):
         is_long = abs(outer - inner) > _MOST_INTEGERS or (
-            len(sums) > _SUMMED and has_ended(1e-6, 4)
+            len(sums) >= _SUMMED and has_ended(1e-6, 4)
         )
         if inner == outer or (whole and is_endless and is_long):
             break
@@ -486,11 +480,11 @@ def _side(
         if not abs(total) < _TOO_MUCH:
             raise AccuracyError("the mass of a density is far above 1")
         sums.append(total)
-    if len(sums) == 1 and is_endless:
+    if not sums and is_endless:
         raise AccuracyError("next to an end so far out doubles have no room for shells")
     if not is_endless or has_ended(1e-3, 2):
         return total
-    return _limit(sums[1:])
+    return _limit(sums)
 
 
 def _limit(sums: list[float]) -> float:

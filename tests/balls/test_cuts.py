@@ -107,10 +107,33 @@ def test_powers_of_sums_are_bounded_by_powers_of_their_summands(power):
     """(a + b)^c ≤ 2^{max(c−1, 0)} (a^c + b^c) ≤ 2^{|c−1|} (a + b)^c."""
     log = power * sp.log(sp.exp(DISTANCE) + sp.E)
     exponents = [slope._height for slope, _ in _far_out(log)]
+    assert len(exponents) == 2
     for at in (1.0, 1.5, 3.0, 20.0):
         size = (math.exp(at) + math.e) ** float(power)
         bound = sum(math.exp(float(height(arb(at)))) for height in exponents)
         assert 1.0 - 1e-12 <= bound / size <= 2 ** float(abs(power - 1)) + 1e-12
+
+
+@pytest.mark.parametrize("power", [R(-2), R(-1, 2)], ids=str)
+def test_a_negative_power_of_a_sum_is_bounded_by_that_of_its_largest_summand(power):
+    """(a + b)^c ≤ a^c ≤ 2^{−c} (a + b)^c for c < 0 and a ≥ b."""
+    ((slope, _),) = _far_out(power * sp.log(sp.exp(DISTANCE) + sp.E))
+    for at in (1.0, 1.5, 3.0, 20.0):
+        size = (math.exp(at) + math.e) ** float(power)
+        bound = math.exp(float(slope._height(arb(at))))
+        assert 1.0 - 1e-12 <= bound / size <= 2 ** float(-power) + 1e-12
+
+
+@pytest.mark.parametrize("power", [R(-2), R(1, 2)], ids=str)
+def test_a_difference_is_not_bounded_by_its_parts(power):
+    """(a − b)^c > a^c for c < 0 < b < a."""
+    exponents = [
+        slope._height for slope, _ in _far_out(power * sp.log(sp.exp(DISTANCE) - DISTANCE))
+    ]
+    for at in (1.0, 1.5, 3.0):
+        size = (math.exp(at) - at) ** float(power)
+        bound = sum(math.exp(float(height(arb(at)))) for height in exponents)
+        assert bound >= size * (1.0 - 1e-12)
 
 
 @pytest.mark.slow

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symdp.balls.departure import departure_from_one_mode
+from symdp.balls.departure import _far_out, departure_from_one_mode
+from symdp.density.records import DISTANCE
 from symdp.model.pair import Support
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
@@ -58,6 +59,18 @@ def test_a_second_mode_counts(height):
 )
 def test_one_mode_departs_by_nothing(density):
     assert excess(density) < 1e-15
+
+
+@pytest.mark.parametrize("centre", [sp.Integer(6), 1 + sp.sqrt(2)], ids=str)
+@pytest.mark.parametrize("rate", [1, -1, sp.sqrt(3), -sp.sqrt(3) / 2], ids=str)
+def test_error_functions_are_written_by_their_tails(centre, rate):
+    """SymPy writes erf(6 − x) as −erf(x − 6), and leaves erf(1 + √2 − x) as it is."""
+    f = sp.erf(rate * (DISTANCE + centre)) - sp.erf(rate * (DISTANCE - centre))
+    by_tails = _far_out(f)
+    assert not by_tails.has(sp.erf)
+    for at in (1, 3, 8):
+        before, after = (form.subs(DISTANCE, at).evalf(20) for form in (f, by_tails))
+        assert abs(after / before - 1) < sp.Float(10) ** -15
 
 
 @pytest.mark.slow

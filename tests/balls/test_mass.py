@@ -179,6 +179,11 @@ QUADRATURES = {
         LINE,
         math.pi / math.tanh(math.pi) + 1.0,
     ),
+    "from 1/2 on": (sp.exp(sp.Rational(1, 2) - x), (sp.Rational(1, 2), sp.oo), 1.0),
+    "up to -1/2": (sp.exp(x + sp.Rational(1, 2)), (-sp.oo, -sp.Rational(1, 2)), 1.0),
+    "from -1 on": (sp.exp(-x - 1), (-sp.S.One, sp.oo), 1.0),
+    "integers from 3 on": (sp.Rational(1, 2) ** (k - 2), (sp.S(3), sp.oo), 1.0),
+    "integers up to -3": (sp.Rational(1, 2) ** (-k - 2), (-sp.oo, -sp.S(3)), 1.0),
     "removable singularity": ((1 - sp.exp(-(x**2) / 2)) / (x**2 * sp.sqrt(2 * sp.pi)), LINE, 1.0),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import itertools
 import math
 
@@ -9,6 +10,8 @@ import pytest
 from flint import arb, ctx
 
 from symdp.prove.blanket import Law, Line, simple_end, upper_end
+
+ROUNDED = 1e-13
 
 
 @pytest.mark.parametrize("people", [1, 2, 5])
@@ -26,3 +29,21 @@ def test_no_line_gives_less_than_the_sum(people, tilt):
             ends.append(float(simple_end(law, line)))
     assert min(ends) >= truth
     assert min(ends) <= 1.5 * truth
+
+
+@pytest.mark.parametrize("terms", [1, 2])
+@pytest.mark.parametrize("blur", [0.15, 0.3])
+def test_frequencies_that_are_left_out_are_bounded(terms, blur):
+    """The whole sum of one sign, φ(z) = cosh z, is below the end, by a few of the next terms."""
+    tilt, period = 0.5, 2.0
+
+    def term(k):
+        z = complex(tilt, 2.0 * math.pi / period * k)
+        return cmath.cosh(z) * cmath.exp(blur**2 / 2 * z * z) / (z * z)
+
+    whole = sum(term(k).real for k in range(-60, 61)) / period
+    law = Law([arb(tilt).exp() / 2, arb(-tilt).exp() / 2], [arb(1), arb(-1)], arb(0), arb(0))
+    with ctx.workprec(100):
+        end = float(upper_end(law, Line(tilt, period, blur, terms, 3, 1))[0])
+    assert whole <= end + ROUNDED
+    assert end <= whole + 10 * abs(term(terms + 1)) / period + ROUNDED
