@@ -119,7 +119,7 @@ def _script(node: Node, written: list[str]) -> str:
         base_latex += f"_{{{below_latex}}}"
     if above == EMPTY:
         return base_latex
-    if above.text and set(above.text) <= set("′″‴"):
+    if above.text in {"′", "″", "‴"}:
         return base_latex + _SIGNS[above.text]
     return f"{base_latex}^{{{above_latex}}}"
 

@@ -10,9 +10,16 @@ from certified_values import assert_certified, epsilon_at
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.balls.density import _agree, _negative_place, _normaliser, check_densities
+from symdp.balls import density as densities
+from symdp.balls.density import (
+    _agree,
+    _negative_place,
+    _normaliser,
+    check_densities,
+    checked_masses,
+)
 from symdp.emit.mass import MassIntegral
-from symdp.errors import InputError
+from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 from symdp.prove.tilted_loss import cgf_ball
 
@@ -287,3 +294,32 @@ def test_a_density_of_two_stretches_is_not_divided_by_the_mass_of_one():
     own = bell / MassIntegral(bell, (x, 0, 2))
     density = sp.Piecewise((own, LIVES), (bell, (x > 2) & (x < 3)), (0, True))
     assert _normaliser(density, x, sp.S(-1), sp.S(3)) is None
+
+
+BELL = sp.exp(-(x**2))
+WHOLE = BELL / MassIntegral(BELL, (x, -sp.oo, sp.oo))
+TENTH = {0: (R(1, 10), R(1, 10))}
+NOT_PROVED = [  # a density, its atoms, and its mass
+    (normal(0, 2), {}, 1.0),
+    (R(9, 10) * normal(0, 2), {}, 0.9),
+    (WHOLE, {}, 1.0),
+    (WHOLE, TENTH, 1.1),
+    (R(9, 10) * WHOLE, TENTH, 1.0),
+]
+
+
+@pytest.mark.parametrize(("law", "atoms", "mass"), NOT_PROVED)
+def test_two_quadratures_count_what_no_proof_did(law, atoms, mass, monkeypatch):
+    """Atoms stand beside a density that was divided by its own mass."""
+
+    def refused(*_):
+        raise AccuracyError("no bound")
+
+    monkeypatch.setattr(densities, "enclose_mass", refused)
+    monkeypatch.setattr(densities, "is_proved", lambda _: False)
+    pair = Mechanism.from_pair(law, law, x, atoms=atoms)
+    if mass == 1.0:
+        assert checked_masses(pair) == densities.MassCheck(is_one=True, is_proved=False)
+    else:
+        with pytest.raises(InputError, match=f"one quadrature found {mass}, another {mass}"):
+            checked_masses(pair)

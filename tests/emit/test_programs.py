@@ -228,6 +228,14 @@ def test_every_domain_has_a_condition_in_code():
     assert set(CONDITIONS) == set(_DOMAINS)
 
 
+@pytest.mark.parametrize(
+    ("values", "name"), [({}, "gaussian(sigma)"), ({"sigma": 2}, "gaussian(sigma=2)")]
+)
+def test_a_program_names_its_mechanism(values, name):
+    program = symdp.derive(mechanisms.gaussian(**values)).to_program("python")
+    assert program.startswith(f'"""Privacy accountant of {name}.\n')
+
+
 def test_exact_is_accepted_and_changes_nothing(shell: Shell):
     plain = shell("derive gaussian --format c").out
     assert plain == shell("derive gaussian --format c --exact").out

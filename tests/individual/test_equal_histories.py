@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,27 @@ def test_single_records_are_counted_as_often_as_they_stand():
     found = individual.from_mechanisms(kinds, [[3, 0], [3, 0], [2, 0], [3, 0]]).epsilon(1e-3)
     assert "4 records were asked one by one" in found.note
     assert found.epsilon[0] == found.epsilon[1] == found.epsilon[3] > found.epsilon[2]
+
+
+@pytest.mark.parametrize(
+    ("method", "has_table", "note"),
+    [
+        ("contour", True, "2 records have the Rényi bound only"),
+        ("renyi", True, ""),  # which was asked for
+        ("renyi", False, "2 records have the Rényi bound only"),
+    ],
+)
+def test_a_bound_that_nobody_asked_for_is_noted(method, has_table, note):
+    bounds = individual.from_counts(NOISE, [[3, 0, 0], [0, 4, 1]], 0.02).epsilon(
+        1e-6, method="renyi"
+    )
+    work = SimpleNamespace(method=method, has_table=has_table)
+    assert methods._noted(work, bounds).note == note
+
+
+def test_what_a_line_answers_has_no_note():
+    made = individual.from_counts(NOISE, [[300, 0, 0], [0, 400, 1]], 0.02)
+    assert made.epsilon(1e-6).note == ""
 
 
 def test_as_many_rows_are_solved_as_there_are_histories(monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 
 import symdp
 from symdp import InputError, Mechanism, compare
+from symdp.model.local import listed_laws
 
 SHORT = [Fraction(2, 5), Fraction(1, 5), Fraction(1, 10)]
 FILE = 'name = "short"\nsupport = "integers"\n[noise]\nmasses = ["2/5", 0.2, "0.1"]\n'
@@ -228,3 +229,18 @@ def test_the_page_says_why_the_largest_shift_is_the_worst():
     cells = symdp.derive(symdp.Mechanism.from_toml(CELLS)).to_text(only=("mechanism",))
     assert "each point stands for a cell of width 1/4" in cells
     assert "the first and the last point stand for all beyond them" in cells
+
+
+@pytest.mark.parametrize(
+    "laws",
+    [[], [[]], [[], []], [["1/2", "1/2"], ["1"]], [["1"], ["1/2", "1/2"], []]],
+    ids=["no law", "an empty one", "empty ones", "a shorter one", "three lengths"],
+)
+def test_listed_laws_have_the_same_outcomes(laws):
+    with pytest.raises(InputError, match="needs the same outcomes in every law, one or more"):
+        listed_laws(laws)
+
+
+def test_listed_laws_are_read_as_they_stand():
+    assert listed_laws([["1/2", "1/2"]]) == [("1/2", "1/2")]
+    assert listed_laws([["1/2", "1/2"], [1, 0]]) == [("1/2", "1/2"), (1, 0)]

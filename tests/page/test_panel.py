@@ -14,6 +14,7 @@ from shell import Shell
 
 import symdp
 from symdp import mechanisms
+from symdp.page.panel import Panel, _opening
 from symdp.questions.tradeoff import trade_off
 
 needs_node = pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
@@ -284,3 +285,18 @@ def test_a_value_that_decides_an_order_has_a_slider(shell: Shell, tmp_path) -> N
     assert ran.code == 0, ran.err
     fields = data_of(page.read_text(encoding="utf-8"))["panels"][0]["fields"]
     assert {field["name"] for field in fields if not field["fixed"]} == {"g", "L", "n"}
+
+
+def test_the_last_batch_of_training_counts_whole():
+    """One epoch of 1000 examples in batches of 300 is four steps, not ten thirds."""
+    steps = mechanisms.gaussian(sigma=2).subsample("poisson", "q")
+    values = {"examples": "1000", "batch": "300", "epochs": "1"}
+    data = {
+        "panels": [{"fields": [{"name": name, "value": values[name]} for name in values]}],
+        "epsilon": {"value": "1"},
+        "delta": {"value": "1e-5"},
+    }
+    first = _opening(Panel("training", steps, {}, "", "", rate="q"), data)
+    assert first is not None
+    exact = symdp.compose(steps(q="3/10"), 4).epsilon("1e-5").epsilon
+    assert first["epsilon"] == pytest.approx(exact, rel=1e-12)

@@ -14,6 +14,8 @@ from symdp.page.document import Section, one_legend
 from symdp.page.formula import equation, read
 from symdp.page.latex import latex_words
 from symdp.page.node import text
+from symdp.page.sections.loss import _moments_in_time
+from symdp.page.sections.series import _regimes
 from symdp.page.sections.step_log import step_log
 
 
@@ -233,3 +235,47 @@ def test_the_walk_through_of_laws_with_nothing_in_common_is_one_sentence():
         "δ = 1 for every ε: the two laws have no output in common; no loss is finite, K = −∞, and "
         "neither direction is larger"
     ]
+
+
+def test_the_walk_through_says_integrals_whose_sum_is_the_generating_function():
+    """M(t) of Laplace noise of scale 2 is ((t + 1)e^{t/2} + t e^{−(t + 1)/2})/(2t + 1)."""
+    lines = step_log(symdp.derive(symdp.mechanisms.laplace(b=2))).lines
+    values = [line.expression for line in lines if line.left and line.left.text == "value"]
+    (tilt,) = values[0].free_symbols
+    at = sp.Rational(1, 3)
+    with_moment = (at + 1) * sp.exp(at / 2) + at * sp.exp(-(at + 1) / 2)
+    assert len(values) == 3
+    assert float(sum(values).subs(tilt, at)) == pytest.approx(float(with_moment / (2 * at + 1)))
+
+
+X = sp.Symbol("x", real=True)
+QUARTERS = [sp.Rational(part, 4) for part in range(4)]
+WITH_LOST_MASS = symdp.Mechanism.from_pair(
+    [QUARTERS[2], QUARTERS[1], QUARTERS[1]], [QUARTERS[1], QUARTERS[3], 0], X, {"points": [0, 1, 2]}
+)
+
+
+def test_moments_of_the_loss_are_those_of_its_law():
+    """The loss of Gaussian noise, σ = 2, has mean 1/8 and variance 1/4; an infinite one none."""
+    mean, variance = sp.Rational(1, 8), sp.Rational(1, 4)
+    assert _moments_in_time(symdp.derive(symdp.mechanisms.gaussian(sigma=2))) == [
+        mean,
+        mean**2 + variance,
+        mean**3 + 3 * mean * variance,
+    ]
+    assert _moments_in_time(symdp.derive(WITH_LOST_MASS)) == []
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "left"),
+    [
+        (symdp.mechanisms.gaussian(sigma=2), "log δ"),
+        (WITH_LOST_MASS, "log(δ − 1 + (1 − δ_∞)^n)"),
+    ],
+    ids=["none", "a quarter"],
+)
+def test_many_steps_name_the_part_of_delta_that_has_losses(mechanism, left):
+    """δ = 1 − (1 − δ∞)ⁿ + (1 − δ∞)ⁿ δ of the finite losses."""
+    lines = _regimes(symdp.derive(mechanism), substitute=False)
+    names = [text(line.left) for line in lines if line.left is not None]
+    assert {name for name in names if name.startswith("log")} - {"log(1 − δ)"} == {left}
