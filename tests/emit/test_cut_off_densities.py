@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cmath
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,3 +100,33 @@ def test_rare_integers_are_answered_at_tilts_at_which_steps_are_wide(count: int,
     exact = symdp.compose(law, count).delta(epsilon, direction="remove").log_delta
     assert lower <= exact <= upper
     assert upper - lower <= 1e-4
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_the_ends_of_a_line_count_what_its_window_leaves_out(is_short: bool, monkeypatch: Any):
+    """log δ is that of Re Σ φⁿ/(z(1 + z)); left out are (1 − window)|φ|ⁿ/|z(1 + z)| and more."""
+    tilt, half_step, epsilon, beyond = 0.75, 0.2, 0.3, 1e-4
+    frequency = half_step * np.arange(1, 7)
+    turn, length = 0.4 * frequency, np.exp(-0.3 * frequency**2)
+    window, near = 1 / (1 + frequency), np.full(6, 0.25)
+    far = 1e-3 if is_short else 1e3
+    line = SimpleNamespace(
+        t=tilt, half_step=half_step, far=far, scale=0.1, centre=epsilon, frequency=frequency,
+        sign=np.tile([-1.0, 1.0], 3), window=window, near=near, length=length, turn=turn,
+        unsure=np.zeros(6), vague=0.0, beyond=beyond,
+    )  # fmt: skip
+    monkeypatch.setattr(cut_off, "log_escaped", lambda _: -math.inf)
+    law = SimpleNamespace(upper=0.0, lower=0.0)
+    cut_off.set_cut_ends(law, line, epsilon)
+    value, left_out = 0.5 / (tilt * (1 + tilt)), beyond
+    transform = 0.5 * float(cut_off.near_at(0.0))
+    for w, phase, size, part in zip(frequency, turn, length, window, strict=True):
+        z = complex(tilt, w)
+        term = size * cmath.exp(1j * phase) / (z * (1 + z))
+        value += part * term.real
+        left_out += (1 - part) * abs(term)
+        transform += 0.25 * size * math.cos(phase)
+    assert line.value == pytest.approx(value, rel=1e-13)
+    assert line.change == pytest.approx(left_out if is_short else abs(transform) / far**2)
+    log_unit = 0.1 - tilt * epsilon + math.log(half_step / math.pi)
+    assert law.upper >= log_unit + math.log(value + line.change)
