@@ -34,11 +34,11 @@ from symdp.numeric.laws.table import LogDensityTable
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import (
+    Balls,
     RealFunction,
     SmoothPiece,
     Step,
     Stretch,
-    paired,
     rounded,
     together,
 )
@@ -237,7 +237,7 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         log_p=compile_numpy(piece.log_p, [variable]),
         log_q=log_q,
         loss=loss,
-        ball=paired(ball_log_p, ball_loss),
+        ball=Balls(ball_log_p, ball_loss),
         log_terms=together(log_terms),
         flat=is_infinite or piece.slope == "constant",
         monotone=piece.slope in ("increasing", "decreasing"),
@@ -326,7 +326,7 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         log_p=stretch.in_doubles(log_p, True),
         log_q=log_q,
         loss=loss,
-        ball=paired(log_p_ball, loss_ball),
+        ball=Balls(log_p_ball, loss_ball),
         log_terms=together(log_terms),
         flat=is_infinite or piece.slope == "constant",
         monotone=piece.slope in ("increasing", "decreasing"),
@@ -373,7 +373,7 @@ def _around_end(node: sp.Expr, x: sp.Symbol, place: sp.Expr) -> sp.Expr:
 
 def _table_in_log(ball: Callable[..., Any], width: float) -> LogDensityTable:
     """Return a table of a function in log u, down from half a piece's length."""
-    pair_at = paired(ball, None)
+    pair_at = Balls(ball, None)
 
     def series(low: float, high: float) -> Any:
         def function(t: Any) -> Any:

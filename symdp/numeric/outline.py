@@ -377,8 +377,7 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
 def _loss_ball(piece: SmoothPiece, x: float | arb, bits: int = BITS) -> arb | None:
     """Enclose the loss at a place, None where no ball does, or hardly one."""
     with ctx.workprec(bits):
-        _, loss = piece.ball(arb(x))
-        value = arb(loss.real)
+        value = arb(piece.loss_ball(arb(x)).real)
     allowed = MASS_ROUNDED * (1 + abs(value))
     if value.is_finite() and value.rad() < allowed:
         return value

@@ -141,6 +141,10 @@ class SmoothPiece:
         log_p, loss = columns.T
         return log_p, loss
 
+    def loss_ball(self, x: Any) -> Any:
+        """Return a ball of ℓ alone."""
+        return self.ball.loss_at(x) if isinstance(self.ball, Balls) else self.ball(x)[1]
+
     def parted(self, cut: float) -> tuple[SmoothPiece, SmoothPiece]:
         """Return what lies on the left of a place, and on its right."""
         left_ends = [end for end in self.ends if float(end) < cut]
@@ -203,15 +207,20 @@ class SmoothPiece:
         )
 
 
-def paired(log_p: Callable[..., Any], loss: Callable[..., Any] | None) -> BallFunction:
-    """Return the function that gives balls of both, an infinite ℓ where it has none."""
+@dataclass(frozen=True)
+class Balls:
+    """Balls of log P and ℓ, which is infinite where it is None."""
 
-    def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
-        if loss is None:
-            return log_p(x, **analytic), arb.pos_inf()
-        return log_p(x, **analytic), loss(x, **analytic)
+    log_p: Callable[..., Any]
+    loss: Callable[..., Any] | None
 
-    return ball
+    def __call__(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
+        """Return both."""
+        return self.log_p(x, **analytic), self.loss_at(x, **analytic)
+
+    def loss_at(self, x: Any, **analytic: bool) -> Any:
+        """Return ℓ, without what only the density needs, such as a normalizing sum."""
+        return arb.pos_inf() if self.loss is None else self.loss(x, **analytic)
 
 
 def _roundings(
