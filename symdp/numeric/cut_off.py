@@ -96,10 +96,11 @@ from symdp.numeric.line import (
 )
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import (
+    DIRECT_WORK,
     OVERFLOW,
     Tilted,
+    characteristic_grid,
     escapes,
-    log_characteristic_grid,
     log_mass,
 )
 from symdp.numeric.outline import NEGLIGIBLE as OUTLINED
@@ -111,7 +112,7 @@ from symdp.numeric.sums import Atoms, atoms_of, united
 from symdp.numeric.total import SumLaw, kept_with_law
 from symdp.tolerances import NEGLIGIBLE, ROUNDED
 
-_BLOCK = 1 << 16  # nodes summed at once: what a processor's cache holds
+_BLOCK = (1 << 15) - 16  # values at once, by a transform with a grid of 2^17 points
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def mesh_line(
 
     The cut-off changes no more than `wanted`, relative to the integral, where that is to be had.
     """
-    line, most, (total, mass, _) = _first_nodes(law, epsilon, tilt, beside)
+    line, most, (total_of_first, mass, _) = _first_nodes(law, epsilon, tilt, beside)
     least = FAR_ABOVE * (1.0 + abs(tilt))
     if most * line.step < least:
         raise AccuracyError(
@@ -214,14 +215,16 @@ def mesh_line(
     size = distance + loss_size(law, law.tilted(tilt))
     # As many nodes as bound the change by what is wanted, as far as the first ones tell.
     reach = math.inf
-    if total > 0:
-        reach = math.sqrt(_LARGEST * mass / (wanted * total))
+    if total_of_first > 0:
+        reach = math.sqrt(_LARGEST * mass / (wanted * total_of_first))
     nodes = max(reach, 1.01 * least) / line.step
     nodes = max(nodes, 4.0 * line.places.size, FEW_NODES)
     power_of_two = math.ceil(math.log2(min(nodes, float(most))))
     nodes = min(most, 1 << power_of_two)
     while True:
-        smoothed = _cut_line(law, line, nodes, size)
+        # What is left out of all terms is a twentieth of what is wanted at most.
+        negligible = wanted * total_of_first / (128.0 * nodes)
+        smoothed = _cut_line(law, line, nodes, size, negligible)
         assert smoothed.cut is not None
         total, _, left_out, change = smoothed.cut.sums(smoothed, epsilon)
         is_small = change <= 2.0 * wanted * abs(total)
@@ -270,68 +273,129 @@ def _first_nodes(
     return line, most, (total, mass, modulus)
 
 
-def _cut_line(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
-    """Return the line up to so many nodes, cut off, less those where |φ_t|ⁿ is negligible."""
+def _cut_line(law: SumLaw, line: Line, nodes: int, size: float, negligible: float) -> Line:
+    """Return the line up to so many nodes, cut off, less the terms that are shown negligible."""
     start = line.places.size
     step = line.step
     if nodes <= start:
         no_values = np.empty(0, dtype=np.complex128)
         return smoothed(line, np.empty(0), no_values, step * start, 0.0)
     tilted = law.tilted(line.tilt, step * nodes)
-    least = -1.5 * NEGLIGIBLE - math.log(nodes)
-    # Those left out, and what they may add to the mass near ε, which is divided by a larger T².
     [at_tilt] = continuous_kernel(np.asarray([complex(line.tilt)])).tolist()
-    modulus_at_0 = abs(at_tilt)
-    left_out = 4.0 * math.exp(-1.5 * NEGLIGIBLE) * modulus_at_0
+    log_least = math.log(abs(at_tilt)) - 1.5 * NEGLIGIBLE - math.log(nodes)
+    if negligible > 0.0:
+        log_least = max(log_least, math.log(negligible))
     fixed_error = max(part.error for part in tilted)
     turned = ROUNDING * size
     # The steps that leave the fewest places first.
     counts = [count for _, count in law.terms]
     parts = list(zip(tilted, counts, strict=True))
     parts.sort(key=lambda pair: -pair[1] * pair[0].variance)
+    remaining, left_out = _nodes_that_count(parts, line, range(start, nodes), log_least)
     blocks: list[tuple[Array, Complex]] = []
     # Each transform spreads all losses once, which shall not cost more than its own values.
     most_points = max(part.points for part in tilted)
-    length = max(LONG_LINE, _SPREAD * most_points)
-    for first in range(start, nodes, length):
-        index = np.arange(first, min(first + length, nodes))
+    length = max(_BLOCK, _SPREAD * most_points)
+    for first in range(0, remaining.size, length):
+        index = remaining[first : first + length]
+        y: Array = step * index.astype(np.float64)
         exponent = np.zeros(index.size, dtype=np.complex128)
         unsure = np.zeros(index.size)
-        log_most = np.zeros(index.size)
+        log_most = _log_kernel(line.tilt, y)
         for part, count in parts:
-            log = _log_characteristic_at(part, step, index)
-            least_modulus = np.finfo(float).tiny
-            modulus = np.maximum(np.exp(log.real), least_modulus)
-            deviation = math.sqrt(part.variance)
-            error = _TRANSFORMED + ROUNDING * deviation * step * index
-            unsure += count * error / modulus
-            exponent += count * log
+            value = _characteristic_at(part, step, index)
+            modulus, error = _modulus_and_error(part, value, y)
             log_most += count * np.log(np.minimum(modulus + error, 1.0))
-            seen = np.flatnonzero(log_most > least)
+            may_count = log_most > log_least
+            left_out += _left_out(log_most[~may_count])
+            seen = np.flatnonzero(may_count)
             index = index[seen]
+            y = y[seen]
             log_most = log_most[seen]
-            exponent = exponent[seen]
-            unsure = unsure[seen]
-        y: Array = step * index.astype(np.float64)
+            log = np.log(modulus[seen]) + 1j * np.angle(value[seen])
+            exponent = exponent[seen] + count * log
+            unsure = unsure[seen] + count * error[seen] / modulus[seen]
         kernel_values = continuous_kernel(np.asarray(line.tilt + 1j * y))
         values = np.exp(exponent) * kernel_values
         unsure = np.minimum(unsure, 1e9) + turned * y + fixed_error
         left_out += 2.0 * float(weighted_sums(np.abs(values), unsure))
         blocks.append((y, values))
-    places = np.concatenate([y for y, _ in blocks])
-    terms = np.concatenate([values for _, values in blocks])
+    places = np.concatenate([np.empty(0), *(y for y, _ in blocks)])
+    no_terms = np.empty(0, dtype=np.complex128)
+    terms = np.concatenate([no_terms, *(values for _, values in blocks)])
     return smoothed(line, places, terms, step * nodes, left_out)
 
 
-def _log_characteristic_at(part: Tilted, step: float, index: Index) -> Complex:
-    """Return log φ_t at some of the nodes, in rising order."""
+def _nodes_that_count(
+    parts: Sequence[tuple[Tilted, int]], line: Line, nodes: range, log_least: float
+) -> tuple[Index, float]:
+    """Return the nodes in cells that may have a term of a size, and what the others add up to.
+
+    φ changes by no more than |y − y'| E|L − m|: one value bounds a cell of nodes.
+    """
+    count_of_all = sum(count for _, count in parts)
+    steepest = max(part.turning for part, _ in parts)
+    allowed = 0.5 * math.exp(-0.5 * NEGLIGIBLE / count_of_all)
+    in_cell = int(min(2.0 * allowed / max(steepest * line.step, 1e-300), len(nodes)))
+    if in_cell < 4:  # it would cost as much as its nodes
+        return np.arange(nodes.start, nodes.stop), 0.0
+    half = in_cell // 2
+    width = line.step * in_cell
+    least = line.step * nodes.start
+    first_cell = (nodes.start + half) // in_cell
+    last_cell = (nodes.stop - 1 + half) // in_cell
+    left_out = 0.0
+    blocks: list[Index] = []
+    for start in range(first_cell, last_cell + 1, _BLOCK):
+        cells = np.arange(start, min(start + _BLOCK, last_cell + 1))
+        y = width * cells.astype(np.float64)
+        log_most = _log_kernel(line.tilt, np.maximum(y - 0.5 * width, least))
+        for part, count in parts:
+            value = _characteristic_at(part, width, cells)
+            modulus, error = _modulus_and_error(part, value, y)
+            most = modulus + error + 0.5 * width * part.turning
+            log_most += count * np.log(np.minimum(most, 1.0))
+        may_count = log_most + math.log(in_cell) > log_least
+        left_out += in_cell * _left_out(log_most[~may_count])
+        blocks.append(cells[may_count])
+    remaining = np.concatenate(blocks)
+    index = in_cell * remaining[:, np.newaxis] + np.arange(-half, in_cell - half)
+    inside = (index >= nodes.start) & (index < nodes.stop)
+    return index[inside], left_out
+
+
+def _left_out(log_terms: Array) -> float:
+    """Return what terms add up to on both sides, in the sum and in the mass near ε.
+
+    Where y ≤ T, the latter's share M̂(0)|z(1+z)|/(SAFETY T²) is at most 1.1 _LARGEST times a term.
+    """
+    return 2.0 * (1.0 + 1.1 * _LARGEST) * float(np.exp(log_terms).sum())
+
+
+def _log_kernel(tilt: float, y: Array) -> Array:
+    """Return log |1/(z(1+z))|."""
+    square = y * y
+    return np.asarray(-0.5 * np.log((tilt**2 + square) * ((1.0 + tilt) ** 2 + square)))
+
+
+def _modulus_and_error(part: Tilted, value: Complex, y: Array) -> tuple[Array, Array]:
+    """Return |φ_t|, not 0, and what it may be off by."""
+    least_modulus = np.finfo(float).tiny
+    modulus = np.maximum(np.abs(value), least_modulus)
+    deviation = math.sqrt(part.variance)
+    return modulus, _TRANSFORMED + ROUNDING * deviation * y
+
+
+def _characteristic_at(part: Tilted, step: float, index: Index) -> Complex:
+    """Return φ_t at some of the nodes, in rising order, less the mean's phase."""
     if index.size:
         first = int(index[0])
         last = int(index[-1]) + 1
+        is_long = index.size * part.points > DIRECT_WORK
         # An exponential for each place and loss costs as much as some ten products.
-        if 10 * index.size >= last - first:
-            return log_characteristic_grid(part, step, first, last)[index - first]
-    return part.log_characteristic(step * index.astype(np.float64))
+        if is_long and 10 * index.size >= last - first:
+            return characteristic_grid(part, step, first, last)[index - first]
+    return np.exp(part.log_characteristic(step * index.astype(np.float64)))
 
 
 _MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well

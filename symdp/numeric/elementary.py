@@ -13,7 +13,7 @@ transformed, and divided by the kernel's own transform.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -199,7 +199,7 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
     count = last - first
     size = np.abs(weight)
     counts = size > 1e-17 * size.sum() / weight.size
-    if np.count_nonzero(counts) <= 64 * _WIDTH:  # else a transform takes less time
+    if np.count_nonzero(counts) <= 4 * _WIDTH:  # else a transform takes less time
         weight = weight[counts]
         angle = angle[counts]
         width = 1 << (count.bit_length() + 1) // 2
@@ -228,19 +228,29 @@ def column_sums(weights: Array, angle: Array, count: int) -> Complex:
     from_first = from_first[order]
     columns = np.ascontiguousarray(weights[order].T)
     total = np.zeros((columns.shape[0], grid + _WIDTH))
-    for offset in range(_WIDTH):
-        x = (offset - from_first) * (2.0 / _WIDTH)
+    offsets = np.arange(_WIDTH)
+    for start in range(0, index.size, CHUNK):
+        block = slice(start, start + CHUNK)
+        low = int(index[start])
+        x = (offsets - from_first[block, np.newaxis]) * (2.0 / _WIDTH)
         root = np.sqrt(np.maximum(1.0 - x * x, 0.0))
         kernel = np.exp(_BETA * (root - 1.0))
+        targets = (index[block, np.newaxis] - low + offsets).ravel()
         for row, column in zip(total, columns, strict=True):
-            spread = np.bincount(index, kernel * column, grid)
-            row[offset : offset + grid] += spread
+            products = kernel * column[block, np.newaxis]
+            spread = np.bincount(targets, products.ravel())
+            row[low : low + spread.size] += spread
     total[:, :_WIDTH] += total[:, grid:]
     transform = np.fft.rfft(total[:, :grid])
     spectrum = transform[:, :count]
+    return np.asarray(spectrum / _kernel_on_grid(count, grid))
+
+
+@lru_cache(maxsize=4)
+def _kernel_on_grid(count: int, grid: int) -> Array:
+    """Return the kernel's transform at the first frequencies of a grid."""
     square = (np.arange(count) / grid) ** 2
-    transform_of_kernel = _kernel_transform()(square)
-    return np.asarray(spectrum / transform_of_kernel)
+    return np.asarray(_kernel_transform()(square))
 
 
 def powers_less_one(angle: Array, nodes: int) -> Complex:

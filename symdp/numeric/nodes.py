@@ -523,6 +523,12 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     return log_one_plus(remainder)
 
 
+def characteristic_grid(tilted: Tilted, step: float, first: int, last: int) -> Complex:
+    """Return φ_t(kh)e^{−ikhm} for k = first, …, last − 1 by a transform, to its absolute error."""
+    turns = np.fmod(step * tilted.deviation, 2 * np.pi)
+    return uniform_sum(tilted.weight, turns, first, last)
+
+
 def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
     """Return `oscillation_sum` at rising y, on each octave as y times a polynomial."""
     sums = np.empty(y.size, dtype=np.complex128)
