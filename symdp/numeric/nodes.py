@@ -492,7 +492,7 @@ def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
     return np.asarray(log_ratio + math.log1p(-nodes.mass_at_infinity))
 
 
-DIRECT_WORK = 1_200_000  # below this many exponentials a plain sum beats the transform
+DIRECT_WORK = 300_000  # below this many exponentials a plain sum beats the transform
 _NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
 _PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
 _CHEBYSHEV = np.cos((np.arange(_PLACES) + 0.5) * (np.pi / _PLACES))  # places of the polynomial

@@ -208,6 +208,23 @@ class Rule:
                 is_unknown &= lacking * modulus > NO_SHARE
         return not np.any(is_unknown)
 
+    def size_needed(self, values: Array | Complex, close: float) -> int:
+        """Return about how many nodes tell values that are not known, by the last coefficients.
+
+        They fall ever faster, hardly like a normal density: log c_m is taken to fall like −m^{3/2}.
+        """
+        node_count = self.weights.size
+        coefficients = np.abs(np.tensordot(self.basis.astype(np.float64), values, axes=1))
+        size = np.sqrt((coefficients * coefficients).sum(axis=0))
+        last = coefficients[-_LAST:].max(axis=0)
+        share = float((last / np.maximum(size, np.finfo(float).tiny)).max())
+        needed = node_count + 1
+        if close < share < 1.0:
+            ratio = math.log(close) / math.log(share)
+            first_of_last = (node_count - _LAST) * ratio ** (2.0 / 3.0)
+            needed = max(needed, _LAST + math.ceil(first_of_last))
+        return needed
+
     def meets(self, at_nodes: Array, at_steps: Array) -> bool:
         """Return whether functions are met at every step by the polynomials through the nodes.
 
@@ -350,8 +367,10 @@ class StepFamily:
         self._rule: Rule | None = None
         line = ParameterLine.through(vectors, self.counts)
         if line is not None:
-            for size in _SIZES:
-                if size > _WORTHWHILE * distinct.size:
+            sizes = [size for size in _SIZES if size <= _WORTHWHILE * distinct.size]
+            needed = 0
+            for size in sizes:
+                if size < min(needed, sizes[-1]):
                     continue
                 rule = line.rule(size)
                 if rule is None or not rule.meets(entries(rule.values), at_steps[distinct]):
@@ -360,30 +379,34 @@ class StepFamily:
                 if len(laws) < size:
                     continue
                 laws = together(laws)
-                if self._is_known(rule, laws):
+                needed = self._size_needed(rule, laws)
+                if needed <= size:
                     self._ends = [member(int(distinct[k])) for k in line.ends]
                     self._rule = rule
                     self.laws = laws
                     return
         self.laws = together([member(k) for k in distinct.tolist()])
 
-    def _is_known(self, rule: Rule, laws: Sequence[LossLaw]) -> bool:
-        """Return whether what is summed at usual tilts and frequencies is known from the nodes."""
+    def _size_needed(self, rule: Rule, laws: Sequence[LossLaw]) -> int:
+        """Return the nodes that tell what is summed at usual tilts and frequencies.
+
+        Those of the rule where they do, else about how many, from the farthest tilt on.
+        """
         weights = rule.weights.astype(np.float64)
         inner = min(1.0, 0.5 * laws[0].domain[1])
         _, end_of_window = laws[0].window(0.0)
-        for tilt in (-1.0, 0.0, inner, end_of_window):
+        for tilt in (end_of_window, inner, 0.0, -1.0):
             parts = [law.tilted(tilt) for law in laws]
             moments = np.asarray([[part.excess, part.shift, part.variance] for part in parts])
             if not rule.knows(moments, _CLOSER):
-                return False
+                return rule.size_needed(moments, _CLOSER)
             width = math.sqrt(float(weights @ moments[:, 2]))
             y = _PLACES / width
             finer = [law.tilted(tilt, float(y[-1])) for law in laws]
             logs = np.asarray([part.log_characteristic(y) for part in finer])
             if not rule.knows(logs, _CLOSER):
-                return False
-        return True
+                return rule.size_needed(logs, _CLOSER)
+        return rule.weights.size
 
     @property
     def has_rule(self) -> bool:
