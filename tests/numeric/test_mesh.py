@@ -129,3 +129,34 @@ def test_the_majorant_lies_above_what_the_cut_off_changes_at_every_tilt():
     frequency = np.linspace(0.0, 1.0, 11)
     direct = 2.0 * step * np.cos(np.outer(frequency, u)) @ (bound * np.where(u > 0, 1.0, 0.5))
     assert np.allclose(majorant_transform(frequency), direct, atol=0.02)
+
+
+@pytest.mark.parametrize("deviations", [-1.0, 2.0, 6.0])
+@pytest.mark.parametrize(
+    ("loss", "mass", "count"),
+    [
+        ([-0.00113, 0.0007, 0.0021], [0.5, 0.3, 0.2], 1500),  # one value bounds a cell of nodes
+        ([-0.2, 0.1000013, 0.4000007], [0.5, 0.3, 0.2], 40),  # |φ| comes near 1 again and again
+    ],
+)
+def test_what_lines_leave_out_is_counted(loss, mass, count, deviations):
+    """Against the sum over all counts of two of three losses, in extended precision."""
+    losses, masses = np.asarray(loss), np.asarray(mass)
+    mean = float(losses @ masses)
+    variance = float(masses @ (losses - mean) ** 2)
+    epsilon = count * mean + deviations * math.sqrt(count * variance)
+    first, second = np.indices((count + 1, count + 1)).reshape(2, -1)
+    third = count - first - second
+    possible = third >= 0
+    counts = np.stack([first, second, third])[:, possible]
+    logs = np.log(np.arange(1, count + 1, dtype=np.longdouble))
+    log_factorial = np.concatenate([np.zeros(1, dtype=np.longdouble), np.cumsum(logs)])
+    log_p = log_factorial[count] - log_factorial[counts].sum(axis=0)
+    log_p = log_p + np.log(np.asarray(mass, dtype=np.longdouble)) @ counts
+    gap = np.asarray(loss, dtype=np.longdouble) @ counts - epsilon
+    passing = gap > 0
+    terms = np.exp(log_p[passing]) * -np.expm1(-gap[passing])
+    truth_of_all = float(np.log(np.sort(terms).sum()))
+    answer = mesh_answer(SumLaw([(law_of(losses, masses), count)]), epsilon)
+    assert answer.log_lower <= truth_of_all <= answer.log_upper
+    assert margin(answer) < 2e-8
