@@ -178,7 +178,8 @@ class _Recogniser:
             constant, others = argument.as_coeff_Add()
             (least, most) = _NEAR_ONE
             if least <= constant <= most:
-                relative = sp.expand(others / constant)
+                # Expanded, a product of polynomials would cancel next to its zeros.
+                relative = sp.Add(*(term / constant for term in sp.Add.make_args(others)))
                 return LogOnePlus(self.visit(relative)) + sp.log(constant)
         return sp.log(self.visit(argument))
 

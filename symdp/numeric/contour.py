@@ -62,7 +62,7 @@ from symdp.numeric.line import (
     plain_sum,
 )
 from symdp.numeric.nodes import Tilted
-from symdp.numeric.saddle_point import Strip
+from symdp.numeric.saddle_point import Strip, has_no_typical_tilt
 from symdp.numeric.step import Array
 from symdp.numeric.sums import finite_sum
 from symdp.numeric.total import SumLaw, kept_with_law
@@ -87,12 +87,13 @@ def contour_answer(
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
-    if large_losses and large_losses_count(law, epsilon):
+    is_beyond_tilts = law.domain[1] < math.inf and has_no_typical_tilt(law, epsilon)
+    if large_losses and (is_beyond_tilts or large_losses_count(law, epsilon)):
         counted = min(most, COUNTED) if sharpened is not None else most
         # From that many steps on a line that ends before the rise of K is short.
         traces = [_no_line, _traced_plain_line] if law.count >= 30 else [None, _no_line]
         for trace, by_large_losses in zip(traces, large_losses, strict=True):
-            if trace is not None:
+            if trace is not None and not is_beyond_tilts:
                 shared = on_shared_lines(law, epsilon, trace)
                 if shared is not None and _is_narrow(shared, counted):
                     return shared
@@ -153,9 +154,8 @@ def _is_narrow(answer: Answer, most: float) -> bool:
 
 def large_losses_count(law: SumLaw, epsilon: float) -> bool:
     """Return whether K has begun to rise like the largest losses at the saddle point of ε."""
-    if law.count < 3 or law.has_atoms or not law.domain[1] > 0:
-        return False
-    return _lines_of_strip(law, Strip.RIGHT).rises_at(epsilon)
+    has_right_side = law.count >= 3 and law.domain[1] > 0
+    return has_right_side and _lines_of_strip(law, Strip.RIGHT).rises_at(epsilon)
 
 
 def ends_soon(law: SumLaw, epsilon: float) -> bool:

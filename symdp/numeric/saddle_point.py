@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -309,6 +310,7 @@ def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
 
 # The bound holds at every tilt, so the optimum need not be exact; rounding of its terms must not
 # push it below δ, and K is relied on to twelve digits of the largest term.
+_NEXT_TO_END = 1.0 - 2.0**-8  # of the domain of K: there nodes of losses are still few
 _CLOSE = 1e-6  # of a standard deviation: any tilt gives a bound, one so near the best loses 1e-12
 
 
@@ -335,7 +337,8 @@ def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> fl
 def log_usual_bound(law: SumLaw, epsilon: float, wanted: float = 0.0) -> float:
     """Return an upper bound on log δ(ε) from tilts at which K is at hand, 0 where none is.
 
-    Far out, where δ may need balls, the best tilt is asked too if the bound is not below `wanted`.
+    Far out, where δ may need balls, a few more tilts are asked if the bound is not below `wanted`,
+    unless no tilt can give that.
     """
     try:
         shares = np.exp2(np.arange(-5.0, 1.0))
@@ -349,8 +352,9 @@ def log_usual_bound(law: SumLaw, epsilon: float, wanted: float = 0.0) -> float:
     size = np.abs(transform) + np.abs(payoff)
     bounds = transform + payoff + SUMS_ROUNDED * (size + law.count)
     log_delta = log_add_exp(float(np.min(bounds)), law.log_mass_at_infinity)
-    if log_delta >= wanted and wanted < -0.5 * NEGLIGIBLE:
-        return min(log_delta, log_moments_bound(law, epsilon))
+    is_enough = log_delta < wanted or wanted >= -0.5 * NEGLIGIBLE
+    if not is_enough and law.log_mass_at_infinity < wanted:
+        log_delta = min(log_delta, log_bound_below(law, epsilon, wanted))
     return min(log_delta, 0.0)
 
 
@@ -378,6 +382,18 @@ def log_bound_below(law: SumLaw, epsilon: float, wanted: float) -> float:
             low = tilt
             tilt = min(4.0 * tilt, math.sqrt(tilt) * math.sqrt(high))
     return best
+
+
+def has_no_typical_tilt(law: SumLaw, epsilon: float) -> bool:
+    """Return whether K′ is below ε next to the end of K's domain, as rare losses alone exceed ε."""
+    end = law.domain[1]
+    if law.count < 3 or not 0.0 < end < math.inf:
+        return False
+    tilts = np.asarray([_NEXT_TO_END * end])
+    with suppress(AccuracyError):
+        slopes = [count * step.rough_cumulants(tilts)[1] for step, count in law.terms]
+        return law.mean + float(np.sum(slopes)) < epsilon
+    return False
 
 
 def complement_rounding(law: SumLaw) -> float:

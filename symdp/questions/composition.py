@@ -252,19 +252,17 @@ class Composition(Composed):
     def _larger_first(self, wanted: Sequence[str], epsilon: float) -> Sequence[str]:
         """Return sides by about their δ, the largest first, where a first one is dear."""
         laws = {side: self.law(side) for side in wanted}
-        is_beyond = {side: outside_range(law, epsilon) is not None for side, law in laws.items()}
-        if any(is_beyond.values()):
-            return sorted(wanted, key=lambda side: not is_beyond[side])
+        beyond = [side for side in wanted if outside_range(laws[side], epsilon) is not None]
+        others = [side for side in wanted if side not in beyond]
         from symdp.methods.route import is_dear
 
-        if not is_dear(laws[wanted[0]], epsilon):
-            return wanted
-        from symdp.questions.rough_delta import rough_log_deltas
+        if len(others) > 1 and is_dear(laws[others[0]], epsilon):
+            from symdp.questions.rough_delta import rough_log_deltas
 
-        estimates = rough_log_deltas(self.accounted, wanted, epsilon)
-        if any(map(math.isnan, estimates.values())):
-            return wanted
-        return sorted(wanted, key=lambda side: -estimates[side])
+            estimates = rough_log_deltas(self.accounted, others, epsilon)
+            if not any(map(math.isnan, estimates.values())):
+                others.sort(key=lambda side: -estimates[side])
+        return [*beyond, *others]
 
     def _whose(self, direction: str) -> Protection:
         """Return whose privacy the answer of a direction speaks of."""

@@ -34,7 +34,7 @@ from symdp.numeric.few.kernels import MeanSeries, Payoff, SlopeOf
 from symdp.numeric.few.monotone import Kernel, TiltedStep, UnsettledError
 from symdp.numeric.line import LineError, StripValue, answer_from_strips
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.saddle_point import Strip
+from symdp.numeric.saddle_point import Strip, has_no_typical_tilt
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw, kept_with_law
 from symdp.tolerances import LARGEST_EXPONENT, MASS_ROUNDED, NEGLIGIBLE, ROUNDED
@@ -44,7 +44,7 @@ def large_losses_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε) of equal steps, None of others and where the sum does not settle."""
     if len(law.parts) != 1 or law.count < 3 or not law.is_spread:
         return None
-    if type(law.parts[0][0]) is not LossLaw or law.mass_at_infinity > 0.0:
+    if type(law.parts[0][0]) is not LossLaw:
         return None
 
     def value(strip: Strip) -> StripValue | None:
@@ -60,9 +60,13 @@ def large_losses_answer(law: SumLaw, epsilon: float) -> Answer | None:
 def _strip_value(law: SumLaw, epsilon: float, strip: Strip) -> StripValue | None:
     if strip is not Strip.RIGHT:
         return None
-    served = epsilons_of_line(law, epsilon, strip)
-    if served is None:
-        return None
+    served = None
+    if not has_no_typical_tilt(law, epsilon):
+        served = epsilons_of_line(law, epsilon, strip)
+        if served is None:
+            return None
+    if served is None:  # every tilt serves, as any will do
+        served = 0.5 * law.domain[1], 0.0, math.inf
     tilt, lowest, highest = served
     if not epsilon > max(law.mean, 0.0):
         return None
@@ -99,6 +103,7 @@ class _Sides:
 
     def __init__(self, law: SumLaw, tilt: float, epsilon: float, threshold: float) -> None:
         [(part, self._count)] = law.parts
+        self._end = law.domain[1]
         self._nodes = (part.base, part.tilted(tilt).nodes)  # far tilts have nodes of their own
         self._epsilon = epsilon
         self._tilts = np.append(np.linspace(0.0, tilt, 9), np.geomspace(1.2, 64.0, 16) * tilt)
@@ -118,6 +123,8 @@ class _Sides:
             top = exponents.max(axis=1)
             sums = np.exp(exponents - top[:, None]).sum(axis=1)
             best = np.maximum(best, top + np.log(sums))
+        if is_large:
+            best[self._tilts >= self._end] = math.inf
         return best
 
     def log_chance(self) -> float:
@@ -224,6 +231,7 @@ class _LargeLosses:
         self._log_missed = plan.log_missed
         self._tilt = tilt
         self._count = law.count
+        self._log_finite = law.log_finite_mass
         parts = laws_around(law, 0, threshold)
         if parts is None:
             raise UnsettledError("the losses are not parted at one place")
@@ -326,7 +334,7 @@ class _LargeLosses:
 
     def _log_weight(self, j: int) -> float:
         """Return log C(n, j) + j log M_A + (n − j) log M_B, of masses under the tilt."""
-        log_count = _log_binomial(self._count, j)
+        log_count = _log_binomial(self._count, j) + self._log_finite
         return log_count + j * self._log_large + (self._count - j) * self._log_small
 
     def value(self, epsilon: float) -> StripValue:
