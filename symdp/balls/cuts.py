@@ -205,7 +205,8 @@ def _log_size(term: sp.Expr) -> float:
     term = term.xreplace({node: node.evalf(15) for node in _constants(term)})
     constant, moving = term.as_independent(DISTANCE, as_Add=False)
     value = _spread(sp.log(abs(constant)) + sp.log(moving))
-    value = value.subs(DISTANCE, sp.Float(_FAR)).evalf(15)  # SymPy sums Γ′ at integers
-    if value.is_real and value.is_finite:
-        return float(value)
+    with suppress(OverflowError):  # mpmath's erfc has no value there
+        value = value.subs(DISTANCE, sp.Float(_FAR)).evalf(15)  # SymPy sums Γ′ at integers
+        if value.is_real and value.is_finite:
+            return float(value)
     return -1e300
