@@ -76,7 +76,7 @@ class _LawStretch(Stretch):
     def loss(self) -> Any:
         if self.is_infinite:
             return arb.pos_inf()
-        return self.piece.loss_ball(arb(inner_place(self.piece)))
+        return self.piece.ball(arb(inner_place(self.piece)))[1]
 
     def place(self, edge: float | arb) -> arb:
         if edge in (self.piece.lower, self.piece.upper):

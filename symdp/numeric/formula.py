@@ -296,7 +296,7 @@ class Formula:
                 if not piece.flat:
                     continue
                 end = piece.exact_end(upper=math.isinf(piece.lower))
-                loss = piece.loss_ball(end)
+                _, loss = piece.ball(end)
                 log_mass = constants[formula.log_mass]
                 balls.append((log_mass.exp(), loss))
                 log_masses.append(float(log_mass.mid()))

@@ -750,7 +750,7 @@ def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, .
             if escapes(piece):
                 continue
             places = _sampled_places(piece) if piece.integer else [inner_place(piece)]
-            losses += [middle_of(piece.loss_ball(arb(x))) for x in places]
+            losses += [middle_of(piece.ball(arb(x))[1]) for x in places]
         return tuple(sorted(losses))
 
 
@@ -762,7 +762,7 @@ def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction
             if escapes(piece):
                 continue
             places = [arb(inner_place(piece))] if piece.flat else list(piece.ends)
-            losses += [piece.loss_ball(x) for x in places]
+            losses += [piece.ball(x)[1] for x in places]
         resolved = [loss for loss in losses if loss.is_finite() and loss.rad() < _KNOWN]
         largest = max((middle_of(loss) for loss in resolved), default=None)
     if largest is None or not math.isfinite(top):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from symdp.capacity import afford
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import distinct
-from symdp.numeric.step import Array, Index, SmoothPiece
+from symdp.numeric.step import Array, Balls, Index, SmoothPiece
 from symdp.tolerances import ABOVE_ROUNDING, BITS, MANY_BITS, MASS_ROUNDED
 
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
@@ -377,7 +377,12 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
 def _loss_ball(piece: SmoothPiece, x: float | arb, bits: int = BITS) -> arb | None:
     """Enclose the loss at a place, None where no ball does, or hardly one."""
     with ctx.workprec(bits):
-        value = arb(piece.loss_ball(arb(x)).real)
+        balls = piece.ball
+        if isinstance(balls, Balls) and balls.loss is not None:
+            loss = balls.loss(arb(x))  # without a normalizing sum that only the density needs
+        else:
+            _, loss = balls(arb(x))
+        value = arb(loss.real)
     allowed = MASS_ROUNDED * (1 + abs(value))
     if value.is_finite() and value.rad() < allowed:
         return value

@@ -194,7 +194,7 @@ def _integrals(
         for outline in outlines:
             piece = outline.piece
             if piece.flat:
-                loss = piece.loss_ball(arb(inner_place(piece)))
+                _, loss = piece.ball(arb(inner_place(piece)))
                 total.add_atom(_flat_mass(outline).log(), loss)
                 continue
             crossed, edges = _crossings(outline, masses, epsilon)
@@ -284,22 +284,22 @@ def _bracket_beyond_doubles(
 
     They lie beside where a straight line crosses, if that is told there, else they are halved.
     """
-    first = piece.loss_ball(low) - epsilon
-    last = piece.loss_ball(high) - epsilon
+    first = piece.ball(low)[1] - epsilon
+    last = piece.ball(high)[1] - epsilon
     straight = low + (high - low) * first / (first - last)
     if straight.is_finite():
         distance = (high - low) * arb(2) ** -_FINER
         left = (straight - distance).mid().max(low).min(high)
         right = (straight + distance).mid().max(low).min(high)
-        left_gap = piece.loss_ball(left) - epsilon
-        right_gap = piece.loss_ball(right) - epsilon
+        left_gap = piece.ball(left)[1] - epsilon
+        right_gap = piece.ball(right)[1] - epsilon
         falls = bool(first > 0 > last) and bool(left_gap > 0 > right_gap)
         rises = bool(first < 0 < last) and bool(left_gap < 0 < right_gap)
         if falls or rises:
             return left, right
     for _ in range(_FINER):
         middle = ((low + high) / 2).mid()
-        gap = piece.loss_ball(middle) - epsilon
+        gap = piece.ball(middle)[1] - epsilon
         if gap.contains(0) or first.contains(0):
             break
         if bool(gap > 0) is bool(first > 0):
@@ -573,7 +573,7 @@ def _crossings(
             break
         is_enclosed[pending] = True
         for k in pending.tolist():
-            loss_ball = piece.loss_ball(arb(x[k]))
+            _, loss_ball = piece.ball(arb(x[k]))
             gap = loss_ball - epsilon
             if gap > 0:
                 above[k] = True

@@ -141,10 +141,6 @@ class SmoothPiece:
         log_p, loss = columns.T
         return log_p, loss
 
-    def loss_ball(self, x: Any) -> Any:
-        """Return a ball of ℓ alone."""
-        return self.ball.loss_at(x) if isinstance(self.ball, Balls) else self.ball(x)[1]
-
     def parted(self, cut: float) -> tuple[SmoothPiece, SmoothPiece]:
         """Return what lies on the left of a place, and on its right."""
         left_ends = [end for end in self.ends if float(end) < cut]
@@ -216,11 +212,8 @@ class Balls:
 
     def __call__(self, x: Any, **analytic: bool) -> tuple[Any, Any]:
         """Return both."""
-        return self.log_p(x, **analytic), self.loss_at(x, **analytic)
-
-    def loss_at(self, x: Any, **analytic: bool) -> Any:
-        """Return ℓ, without what only the density needs, such as a normalizing sum."""
-        return arb.pos_inf() if self.loss is None else self.loss(x, **analytic)
+        loss = arb.pos_inf() if self.loss is None else self.loss(x, **analytic)
+        return self.log_p(x, **analytic), loss
 
 
 def _roundings(
