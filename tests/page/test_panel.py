@@ -201,7 +201,8 @@ def test_a_parameter_of_a_mass_keeps_its_value(page, tmp_path: Path):
     asked = {"id": 1, "ask": "delta", "given": 60.0, "n": 300, "values": {}, "direction": "both"}
     found = served(text, asked | {"patience": 60_000}, tmp_path)
     steps = symdp.compose(symdp.load(path)(s=40), 300)
-    assert found["log_delta"] == pytest.approx(steps.delta(60.0).log_delta, rel=1e-10)
+    above = found["log_delta"] - steps.delta(60.0).log_delta
+    assert -1e-14 <= above <= 4e-12  # the upper end of what a sum may be off by
 
 
 @pytest.mark.slow_cases("skewed", "fixed batches", "upwards")
